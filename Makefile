@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+# Builds the hypervisor image; `make bench` and `make check` do everything that they need by themselves.
+
+BUILD   := build
+OUT     ?= out
+ifeq ($(origin CC),default)
+CC      := gcc
+endif
+
+CPPFLAGS := -Imm-lockfree -Ixen-core -Isched -Inuma
+WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
+# The public headers of Xen want the fixed-width types declared before them.
+HVFLAGS  := -include stdint.h -D__XEN_INTERFACE_VERSION__=0x00040e00 -std=gnu17 -O2 -g -ffreestanding -fPIE -fvisibility=hidden -mno-red-zone -mgeneral-regs-only \
+            -fno-stack-protector -fno-asynchronous-unwind-tables -fcf-protection=none -fno-strict-aliasing \
+            -fno-omit-frame-pointer -fno-jump-tables $(WARN) $(EXTRA)
+
+HV_C   := $(wildcard xen-core/*.c xen-core/*/*.c mm-lockfree/*.c mm-lockfree/*/*.c sched/*.c numa/*.c)
+HV_S   := $(wildcard xen-core/*/*.S)
+HV_OBJ := $(HV_C:%.c=$(BUILD)/hv/%.o) $(HV_S:%.S=$(BUILD)/hv/%.o)
+HV_LIB := -l:liblzma.a -l:liblz4.a -l:libzstd.a -l:libz.a
+
+.PHONY: all bench check run deps clean hv
+all: hv
+hv: $(BUILD)/ptarmigan
+
+$(BUILD)/hv/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(HVFLAGS) $(CPPFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/hv/%.o: %.S
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/hv.lds: xen-core/hv.lds.S xen-core/arch/layout.h
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -E -P -x assembler-with-cpp $< -o $@
+
+$(BUILD)/ptarmigan.elf: $(HV_OBJ) $(BUILD)/hv.lds
+	$(CC) -nostdlib -static -no-pie -Wl,-T,$(BUILD)/hv.lds -Wl,-z,max-page-size=4096 -Wl,--build-id=none \
+	    -Wl,-z,noexecstack -Wl,--no-warn-rwx-segments -o $@ $(HV_OBJ) $(HV_LIB)
+
+# QEMU's and GRUB's multiboot loaders want a 32-bit ELF; the addresses they use are the physical ones.
+$(BUILD)/ptarmigan: $(BUILD)/ptarmigan.elf
+	objcopy -O elf32-i386 -S $< $@
+
+clean:
+	rm -rf $(BUILD)
+
+-include $(HV_OBJ:.o=.d)

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/* Updates of page-table entries; the protocol is described in pt.h. */
+#include "pt_internal.h"
+
+#include "emulate/op.h"
+
+u64 pt_phys_mask;
+u64 pt_hv_slots[16];
+
+static inline struct frame *ram_frame(mfn_t m)
+{
+    if (unlikely(m.v >= max_mfn))
+        return NULL;
+    return frame_of(m);
+}
+
+/* Leaf references ------------------------------------------------------------------------------- */
+
+static int get_foreign(struct mm_domain *d, u64 e)
+{
+    return d->io_ok && env_io_allowed(d, pte_mfn(e)) ? 0 : -EINVAL;
+}
+
+static inline int get_l1e(struct mm_domain *d, u64 e)
+{
+    struct frame *f = ram_frame(pte_mfn(e));
+    enum frame_type last;
+
+    if (unlikely((e & PTE_MFN_MASK) & ~pt_phys_mask))
+        return -EINVAL;
+    if (unlikely(!f || load_relaxed(&f->owner) != d->owner))
+        return get_foreign(d, e);
+    if (unlikely(e & PTE_CACHE))
+        return -EINVAL;                         /* RAM stays write-back */
+    if (!(e & PTE_RW))
+        return frame_get_u(f) ? 0 : -EINVAL;
+    if (likely(frame_get_t(f, FT_W, &last) == GET_OK))
+        return 0;
+    return pt_get_type(d, pte_mfn(e), FT_W);
+}
+
+int pt_get_l1e(struct mm_domain *d, u64 e) { return get_l1e(d, e); }
+
+/* A writable mapping that user mode may have cached is gone: later type changes compare with this time. */
+static void note_user_drop(struct frame *f)
+{
+    u64 now = env_tsc(), old = load_relaxed(&f->meta);
+
+    while (old < now && !atomic_cas64(&f->meta, &old, now))
+        ;
+}
+
+static inline void put_l1e(struct mm_domain *d, u64 e, bool user)
+{
+    struct frame *f = ram_frame(pte_mfn(e));
+
+    if (unlikely(!f || load_relaxed(&f->owner) != d->owner))
+        return;                                 /* not RAM of the domain: not counted */
+    if (!(e & PTE_RW)) {
+        if (unlikely(frame_put_u(f)))
+            env_frame_dead(f);
+        return;
+    }
+    if (user)
+        note_user_drop(f);
+    if (frame_put_t(f) == PUT_NEED_DOWN && unlikely(frame_down_done(f, f->meta)))
+        env_frame_dead(f);
+}
+
+void pt_put_l1e(struct mm_domain *d, u64 e, bool user) { put_l1e(d, e, user); }
+
+int pt_get_entry(struct mm_domain *d, u64 e, int level)
+{
+    if (level == 1)
+        return get_l1e(d, e);
+    if ((e & PTE_MFN_MASK) & ~pt_phys_mask)
+        return -EINVAL;
+    if (e & (PTE_PSE | (level == 4 ? PTE_G : 0)))
+        return -EINVAL;
+    return pt_get_type(d, pte_mfn(e), (enum frame_type)(FT_L1 + level - 2));
+}
+
+void pt_put_entry(struct mm_domain *d, u64 e, int level, bool user)
+{
+    if (level == 1)
+        put_l1e(d, e, user);
+    else
+        pt_put_type(d, pte_mfn(e));
+}
+
+/* The update --------------------------------------------------------------------------------------- */
+
+/* Neither presence, target, permission to write nor cacheability change: the references stay as they are. */
+static inline bool same_refs(u64 old, u64 new, int level)
+{
+    u64 bits = level == 1 ? PTE_P | PTE_RW | PTE_CACHE | PTE_MFN_MASK : PTE_P | PTE_PSE | PTE_G | PTE_MFN_MASK;
+
+    return !((old ^ new) & bits);
+}
+
+/* An L2 entry names the L1 @m: keeps the one back-pointer that says where the table hangs. */
+static void set_back(mfn_t m, mfn_t l2, unsigned idx, bool hang)
+{
+    struct pt_meta *meta = pt_meta(frame_of(m));
+    u64 slot = l2.v << PAGE_SHIFT | idx * 8, old = load_relaxed(&meta->back);
+
+    do {
+        u64 new = hang ? (old == BACK_NONE ? slot : BACK_MANY) : (old == slot ? BACK_NONE : old);
+
+        if (new == old)
+            return;
+        if (atomic_cas64(&meta->back, &old, new))
+            return;
+    } while (true);
+}
+
+void pt_hang(mfn_t l1, mfn_t l2, unsigned idx) { set_back(l1, l2, idx, true); }
+void pt_unhang(mfn_t l1, mfn_t l2, unsigned idx) { set_back(l1, l2, idx, false); }
+
+/* The table @m is about to hang in entry @idx of a table of @level with marks @as, @user.  High slots of a root
+ * are the kernel's, shared by all roots; low ones belong to user mode. */
+static void join_child(mfn_t m, unsigned idx, int level, u64 as, bool user)
+{
+    if (level == 4 && idx > 271)
+        as = AS_ANY;
+    pt_join(frame_of(m), level - 1, as == AS_NONE ? AS_ANY : as, user || (level == 4 && idx < 256));
+}
+
+/* Computes the wanted value from the current one; false: nothing to write. */
+typedef bool want_fn(u64 old, u64 *new, void *ctx);
+
+/* The one door.  Inlined with a constant @want and @level where it is hot. */
+static inline __attribute__((always_inline))
+int update(struct mm_domain *d, struct frame *tf, u64 *slot, int level, want_fn *want, void *ctx, u64 *was)
+{
+    u64 old = load_relaxed(slot), new;
+
+    for (;;) {
+        struct pt_meta *meta;
+        bool held = false, same, user = false;
+        u64 as = AS_NONE;
+        int rc;
+
+        if (!want(old, &new, ctx)) {
+            *was = old;
+            return 0;
+        }
+        new = pte_adjust(new, level);
+        same = same_refs(old, new, level) || !(new & PTE_P);
+        if (!same) {
+            rc = pt_get_entry(d, new, level);
+            if (unlikely(rc))
+                return rc;
+            held = true;
+            if (level > 1) {
+                meta = pt_meta(tf);             /* may be stale until K is held; checked again below */
+                as = load_relaxed(&meta->as);
+                user = load_relaxed(&meta->user);
+                join_child(pte_mfn(new), (unsigned)((u64)slot & 4095) / 8, level, as, user);
+                if (level == 2)
+                    pt_hang(pte_mfn(new), frame_mfn(tf), (unsigned)((u64)slot & 4095) / 8);
+            }
+        }
+        if (unlikely(!frame_k_enter(tf, (enum frame_type)(FT_L1 + level - 1)))) {
+            rc = -EAGAIN;
+            goto undo;
+        }
+        meta = pt_meta(tf);
+        if (level > 1 && held && unlikely(load_relaxed(&meta->as) != as || load_relaxed(&meta->user) != user)) {
+            frame_k_exit(tf);
+            rc = 1;                             /* moved to another address space meanwhile: once more */
+            goto undo;
+        }
+        if (unlikely(!atomic_cas64(slot, &old, new))) {
+            frame_k_exit(tf);
+            stat_inc(pte_cas_retry);
+            rc = 1;
+            goto undo;
+        }
+        user = load_relaxed(&meta->user);       /* M3 */
+        frame_k_exit(tf);                       /* M2 */
+        *was = old;
+        if ((old & PTE_P) && !same_refs(old, new, level)) {
+            if (level == 2)
+                pt_unhang(pte_mfn(old), frame_mfn(tf), (unsigned)((u64)slot & 4095) / 8);
+            pt_put_entry(d, old, level, user);
+        }
+        return 0;
+
+undo:
+        if (held) {
+            if (level == 2)
+                pt_unhang(pte_mfn(new), frame_mfn(tf), (unsigned)((u64)slot & 4095) / 8);
+            pt_put_entry(d, new, level, true);
+        }
+        if (rc <= 0)
+            return rc;
+        old = load_relaxed(slot);
+    }
+}
+
+struct set_ctx { u64 new; bool keep_ad; };
+
+static inline __attribute__((always_inline)) bool want_set(u64 old, u64 *new, void *ctx)
+{
+    const struct set_ctx *c = ctx;
+
+    *new = c->keep_ad && (old & PTE_P) ? c->new | (old & (PTE_A | PTE_D)) : c->new;
+    return true;
+}
+
+static inline int set_level(struct mm_domain *d, struct frame *tf, unsigned idx, int level, struct set_ctx *c)
+{
+    u64 *slot = (u64 *)frame_map(tf) + idx, was;
+
+    return update(d, tf, slot, level, want_set, c, &was);
+}
+
+int pt_set(struct mm_domain *d, struct frame *tf, unsigned idx, int level, u64 new, enum pt_how how)
+{
+    struct set_ctx c = { new, how == PT_PRESERVE_AD };
+    int rc;
+
+    if (likely(level == 1))
+        rc = set_level(d, tf, idx, 1, &c);
+    else if (level == 4 && idx >= 256 && idx <= 271)
+        return -EINVAL;                         /* the hypervisor's slots */
+    else
+        rc = set_level(d, tf, idx, level, &c);
+    if (unlikely(rc == -EAGAIN && pt_batch_pending())) {
+        pt_batch_commit(d);                     /* it may be our own collected pin that holds the table */
+        return pt_set(d, tf, idx, level, new, how);
+    }
+    return rc;
+}
+
+struct emul_ctx { const struct pte_insn *insn; void *regs; unsigned off; };
+
+static inline __attribute__((always_inline)) bool want_emul(u64 old, u64 *new, void *ctx)
+{
+    const struct emul_ctx *c = ctx;
+
+    return pte_op_compute(c->insn, old, c->off, c->regs, new);
+}
+
+int pt_emulate(struct mm_domain *d, struct frame *tf, unsigned off, const struct pte_insn *insn, void *regs)
+{
+    struct emul_ctx c = { insn, regs, off & 7 };
+    u64 *slot = (u64 *)((char *)frame_map(tf) + (off & ~7u)), was, new;
+    int rc = update(d, tf, slot, 1, want_emul, &c, &was);
+
+    if (rc)
+        return rc;
+    if (!pte_op_compute(insn, was, c.off, regs, &new))
+        new = was;
+    pte_op_commit(insn, was, new, c.off, regs);
+    return 0;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* Hypercall entry, dispatch and multicalls. */
+#include <xen/errno.h>
+
+#include "abi/abi.h"
+#include "abi/abi_mm.h"
+#include "arch/traps.h"
+#include "base/stats.h"
+#include "guest_copy.h"
+#include "pt.h"
+#include "vcpu.h"
+
+static hypercall_fn hc_multicall;
+
+static hypercall_fn *const table[] = {
+    [__HYPERVISOR_set_trap_table]     = hc_set_trap_table,
+    [__HYPERVISOR_mmu_update]         = hc_mmu_update,
+    [__HYPERVISOR_set_gdt]            = hc_set_gdt,
+    [__HYPERVISOR_stack_switch]       = hc_stack_switch,
+    [__HYPERVISOR_set_callbacks]      = hc_set_callbacks,
+    [__HYPERVISOR_fpu_taskswitch]     = hc_fpu_taskswitch,
+    [__HYPERVISOR_platform_op]        = hc_platform_op,
+    [__HYPERVISOR_set_debugreg]       = hc_set_debugreg,
+    [__HYPERVISOR_get_debugreg]       = hc_get_debugreg,
+    [__HYPERVISOR_update_descriptor]  = hc_update_descriptor,
+    [__HYPERVISOR_memory_op]          = hc_memory_op,
+    [__HYPERVISOR_multicall]          = hc_multicall,
+    [__HYPERVISOR_update_va_mapping]  = hc_update_va_mapping,
+    [__HYPERVISOR_set_timer_op]       = hc_set_timer_op,
+    [__HYPERVISOR_xen_version]        = hc_xen_version,
+    [__HYPERVISOR_console_io]         = hc_console_io,
+    [__HYPERVISOR_grant_table_op]     = hc_grant_table_op,
+    [__HYPERVISOR_vm_assist]          = hc_vm_assist,
+    [__HYPERVISOR_vcpu_op]            = hc_vcpu_op,
+    [__HYPERVISOR_set_segment_base]   = hc_set_segment_base,
+    [__HYPERVISOR_mmuext_op]          = hc_mmuext_op,
+    [__HYPERVISOR_sched_op]           = hc_sched_op,
+    [__HYPERVISOR_callback_op]        = hc_callback_op,
+    [__HYPERVISOR_event_channel_op]   = hc_event_channel_op,
+    [__HYPERVISOR_physdev_op]         = hc_physdev_op,
+    [__HYPERVISOR_iret]               = hc_iret,
+};
+
+static long dispatch(u64 nr, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5)
+{
+    if (unlikely(nr >= ARRAY_SIZE(table) || !table[nr]))
+        return -XEN_ENOSYS;
+    return table[nr](a1, a2, a3, a4, a5);
+}
+
+/* Calls that only touch page tables may go on with pins collected; any other commits them first. */
+static bool keeps_batch(u64 nr)
+{
+    return nr == __HYPERVISOR_mmu_update || nr == __HYPERVISOR_update_va_mapping || nr == __HYPERVISOR_mmuext_op;
+}
+
+#define RESULT_OFF offsetof(struct multicall_entry, result)
+
+static long hc_multicall(u64 list, u64 count, u64 a3, u64 a4, u64 a5)
+{
+    struct mm_domain *mm = current_domain()->mm;
+    long rc = 0;
+
+    (void)a3; (void)a4; (void)a5;
+    if (!guest_range_ok(list, 64) || count > 65536 || !guest_range_ok(list, count * 64))
+        return -XEN_EFAULT;
+    pt_batch_begin();
+    for (u64 i = 0; i < count; i++) {
+        u64 at = list + i * 64, e[8];
+        long r;
+
+        stat_inc(multicall_entries);
+        if (raw_copy(e, (const void *)at, 56)) {
+            rc = -XEN_EFAULT;
+            break;
+        }
+        if (!keeps_batch(e[0]))
+            pt_batch_commit(mm);
+        pt_batch_token(at + RESULT_OFF);
+        r = e[0] == __HYPERVISOR_multicall || e[0] == __HYPERVISOR_iret ? -XEN_EINVAL
+            : dispatch(e[0], e[2], e[3], e[4], e[5], e[6]);
+        if (!raw_write64(at + RESULT_OFF, (u64)r)) {
+            rc = -XEN_EFAULT;
+            break;
+        }
+        tlb_poll();
+    }
+    pt_batch_end(mm);
+    return rc;
+}
+
+/* A pin collected in a multicall failed after its entry's result was written. */
+void env_batch_failed(u64 token) { (void)raw_write64(token, (u64)-(s64)XEN_EINVAL); }
+
+bool syscall_handler(struct cpu_regs *regs)
+{
+    struct vcpu *v = current_vcpu();
+
+    if (unlikely(!v->guest_kernel)) {
+        stat_inc(exit_syscall);
+        if (!syscall_bounce(v, regs, &v->cb_syscall))
+            inject_exception(v, regs, 6, 0);
+    } else {
+        long r;
+
+        stat_inc(exit_hypercall);
+        r = dispatch(regs->rax, regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8);
+        if (likely(regs->vector))               /* else the call replaced the registers (iret) */
+            regs->rax = (u64)r;
+    }
+    exit_to_guest(regs);
+    return regs->vector == 0x100 && canonical(regs->rip);
+}
+
+void syscall32_handler(struct cpu_regs *regs)
+{
+    struct vcpu *v = current_vcpu();
+
+    stat_inc(exit_syscall);
+    if (v->guest_kernel || !syscall_bounce(v, regs, &v->cb_syscall32))
+        inject_exception(v, regs, 6, 0);
+    exit_to_guest(regs);
+}
+
+struct iret_frame { u64 rax, r11, rcx, flags, rip, cs, rflags, rsp, ss; };
+#define IRET_IN_SYSCALL 0x100
+
+long hc_iret(u64 a1, u64 a2, u64 a3, u64 a4, u64 a5)
+{
+    struct vcpu *v = current_vcpu();
+    struct cpu_regs *regs = &cpu_info()->regs;
+    struct iret_frame f;
+
+    (void)a1; (void)a2; (void)a3; (void)a4; (void)a5;
+    stat_inc(guest_iret);
+    if (unlikely(copy_from_guest(&f, regs->rsp, sizeof(f)))) {
+        domain_crash(v->domain, "iret frame at %#llx cannot be read", (unsigned long long)regs->rsp);
+        return 0;
+    }
+    if ((f.cs & 3) == 3) {
+        if (unlikely(v->root_user.v == MFN_INVALID.v)) {
+            domain_crash(v->domain, "iret to user mode without a user page table");
+            return 0;
+        }
+        toggle_to_user(v);
+    }
+    regs->rip = f.rip;
+    regs->cs = (f.cs & 0xffff) | 3;
+    regs->rflags = (f.rflags & ~(RFLAGS_IOPL | RFLAGS_VM)) | RFLAGS_IF | 2;
+    regs->rsp = f.rsp;
+    regs->ss = (f.ss & 0xffff) | 3;
+    if (!(f.flags & IRET_IN_SYSCALL)) {
+        regs->r11 = f.r11;
+        regs->rcx = f.rcx;
+    }
+    regs->rax = f.rax;
+    regs->vector = 0;
+    store_relaxed(&v->info->evtchn_upcall_mask, !(f.rflags & RFLAGS_IF));
+    return 0;
+}

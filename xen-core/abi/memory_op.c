@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* memory_op and grant_table_op (Xen public headers memory.h, grant_table.h). */
+#include <xen/errno.h>
+#include <xen/grant_table.h>
+#include <xen/memory.h>
+
+#include "abi/abi.h"
+#include "arch/layout.h"
+#include "base/env.h"
+#include "boot/boot.h"
+#include "memory.h"
+#include "pt.h"
+
+static long memory_map(struct domain *d, u64 arg, bool machine)
+{
+    struct xen_memory_map m;
+    struct e820_entry one = { 0, d->nr_pages << PAGE_SHIFT, E820_RAM };
+    const struct e820_entry *src = machine ? boot_info.e820 : &one;
+    u32 n = machine ? boot_info.nr_e820 : 1;
+
+    if (machine && !d->is_initial)
+        return -XEN_EPERM;
+    if (copy_from_guest(&m, arg, sizeof(m)))
+        return -XEN_EFAULT;
+    if (m.nr_entries < n)
+        return -XEN_EINVAL;
+    m.nr_entries = n;
+    if (copy_to_guest((u64)m.buffer.p, src, n * sizeof(*src)))
+        return -XEN_EFAULT;
+    return copy_to_guest(arg, &m, sizeof(m));
+}
+
+/* The guest returns frames; the result is how many extents were done. */
+static long decrease(struct domain *d, u64 arg)
+{
+    struct xen_memory_reservation r;
+    u64 i;
+
+    if (copy_from_guest(&r, arg, sizeof(r)))
+        return -XEN_EFAULT;
+    if (r.domid != DOMID_SELF && r.domid != d->domid)
+        return -XEN_ESRCH;
+    if (r.extent_order > 9)
+        return -XEN_EPERM;
+    for (i = 0; i < r.nr_extents; i++) {
+        u64 mfn;
+
+        if (copy_from_guest(&mfn, (u64)r.extent_start.p + i * 8, 8))
+            break;
+        for (u64 k = 0; k < 1ull << r.extent_order; k++)
+            if (mm_release_page(d, mfn + k))
+                return (long)i;
+        tlb_poll();
+    }
+    return (long)i;
+}
+
+long hc_memory_op(u64 cmd, u64 arg, u64 a3, u64 a4, u64 a5)
+{
+    struct domain *d = current_domain();
+
+    (void)a3; (void)a4; (void)a5;
+    switch (cmd) {
+    case XENMEM_machine_memory_map:
+        return memory_map(d, arg, true);
+    case XENMEM_memory_map:
+        return memory_map(d, arg, false);
+    case XENMEM_machphys_mapping: {
+        struct xen_machphys_mapping m = { M2P_RO_VIRT, M2P_RO_VIRT + 0x8000000000 - 1, max_mfn - 1 };
+
+        return copy_to_guest(arg, &m, sizeof(m));
+    }
+    case XENMEM_maximum_ram_page:
+        return (long)max_mfn - 1;
+    case XENMEM_current_reservation:
+    case XENMEM_maximum_reservation:
+        return (long)d->nr_pages;
+    case XENMEM_decrease_reservation:
+        return decrease(d, arg);
+    case XENMEM_increase_reservation:
+    case XENMEM_populate_physmap:
+        return 0;                                /* no extent could be allocated */
+    default:
+        return -XEN_ENOSYS;
+    }
+}
+
+#define GRANT_FRAMES_MAX 32
+
+static long setup_table(struct domain *d, u64 arg)
+{
+    struct gnttab_setup_table s;
+
+    if (copy_from_guest(&s, arg, sizeof(s)))
+        return -XEN_EFAULT;
+    s.status = GNTST_okay;
+    if (s.dom != DOMID_SELF && s.dom != d->domid)
+        s.status = GNTST_bad_domain;
+    else if (s.nr_frames > GRANT_FRAMES_MAX)
+        s.status = GNTST_general_error;
+    while (s.status == GNTST_okay && d->nr_grant_frames < s.nr_frames) {
+        void *page = hv_zalloc_page();
+
+        if (!page) {
+            s.status = GNTST_general_error;
+            break;
+        }
+        mm_share_hv_page(d, page);
+        d->grant_mfn[d->nr_grant_frames++] = env_mfn_of(page).v;
+    }
+    if (s.status == GNTST_okay && copy_to_guest((u64)s.frame_list.p, d->grant_mfn, s.nr_frames * 8))
+        return -XEN_EFAULT;
+    return copy_to_guest(arg, &s, sizeof(s));
+}
+
+long hc_grant_table_op(u64 cmd, u64 arg, u64 count, u64 a4, u64 a5)
+{
+    struct domain *d = current_domain();
+
+    (void)a4; (void)a5;
+    if (count != 1)
+        return count ? -XEN_ENOSYS : 0;
+    switch (cmd) {
+    case GNTTABOP_setup_table:
+        return setup_table(d, arg);
+    case GNTTABOP_query_size: {
+        struct gnttab_query_size q;
+
+        if (copy_from_guest(&q, arg, sizeof(q)))
+            return -XEN_EFAULT;
+        q.status = q.dom == DOMID_SELF || q.dom == d->domid ? GNTST_okay : GNTST_bad_domain;
+        q.nr_frames = d->nr_grant_frames;
+        q.max_nr_frames = GRANT_FRAMES_MAX;
+        return copy_to_guest(arg, &q, sizeof(q));
+    }
+    case GNTTABOP_set_version: {
+        struct gnttab_set_version v;
+
+        if (copy_from_guest(&v, arg, sizeof(v)))
+            return -XEN_EFAULT;
+        if (v.version != 1)
+            return -XEN_EINVAL;
+        return copy_to_guest(arg, &v, sizeof(v));
+    }
+    case GNTTABOP_get_version: {
+        struct gnttab_get_version v;
+
+        if (copy_from_guest(&v, arg, sizeof(v)))
+            return -XEN_EFAULT;
+        if (v.dom != DOMID_SELF && v.dom != d->domid)
+            return -XEN_EPERM;
+        v.version = 1;
+        return copy_to_guest(arg, &v, sizeof(v));
+    }
+    default:
+        return -XEN_ENOSYS;                      /* there is no other domain to grant to */
+    }
+}
