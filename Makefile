@@ -9,8 +9,8 @@ endif
 
 CPPFLAGS := -Imm-lockfree -Ixen-core -Isched -Inuma
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
-# The public headers of Xen want the fixed-width types declared before them.
-HVFLAGS  := -include stdint.h -D__XEN_INTERFACE_VERSION__=0x00040e00 -std=gnu17 -O2 -g -ffreestanding -fPIE -fvisibility=hidden -mno-red-zone -mgeneral-regs-only \
+# See mm-lockfree/base/image.h for what is included first.
+HVFLAGS  := -include base/image.h -D__XEN_INTERFACE_VERSION__=0x00040e00 -std=gnu17 -O2 -g -ffreestanding -fPIE -fvisibility=hidden -mno-red-zone -mgeneral-regs-only \
             -fno-stack-protector -fno-asynchronous-unwind-tables -fcf-protection=none -fno-strict-aliasing \
             -fno-omit-frame-pointer -fno-jump-tables $(WARN) $(EXTRA)
 
@@ -23,7 +23,7 @@ HV_LIB := -l:liblzma.a -l:liblz4.a -l:libzstd.a -l:libz.a
 all: hv
 hv: $(BUILD)/ptarmigan
 
-$(BUILD)/hv/%.o: %.c
+$(BUILD)/hv/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(HVFLAGS) $(CPPFLAGS) -MMD -MP -c $< -o $@
 

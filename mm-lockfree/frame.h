@@ -86,14 +86,17 @@ bool frame_put_u(struct frame *f);
 
 /* Takes a typed reference.  @last gets the frame's previous type for GET_NEED_UP. */
 enum get_result frame_get_t_slow(struct frame *f, enum frame_type ty, enum frame_type *last);
-static inline enum get_result frame_get_t(struct frame *f, enum frame_type ty, enum frame_type *last)
+/* The common case of it: the frame is valid as @ty already.  False: nothing happened, ask frame_get_t. */
+static inline bool frame_get_t_fast(struct frame *f, enum frame_type ty)
 {
     u64 w = load_acquire(&f->fw);
 
-    if (likely((w & (FW_VALID | FW_TY)) == (FW_VALID | (u64)ty << FW_TY_SHIFT) && fw_t(w) < FW_T_LIMIT) &&
-        likely(atomic_cas64(&f->fw, &w, w + FW_T_ONE)))
-        return GET_OK;
-    return frame_get_t_slow(f, ty, last);
+    return likely((w & (FW_VALID | FW_TY)) == (FW_VALID | (u64)ty << FW_TY_SHIFT) && fw_t(w) < FW_T_LIMIT) &&
+           likely(atomic_cas64(&f->fw, &w, w + FW_T_ONE));
+}
+static inline enum get_result frame_get_t(struct frame *f, enum frame_type ty, enum frame_type *last)
+{
+    return frame_get_t_fast(f, ty) ? GET_OK : frame_get_t_slow(f, ty, last);
 }
 
 enum put_result {

@@ -24,7 +24,6 @@ static int get_foreign(struct mm_domain *d, u64 e)
 static inline int get_l1e(struct mm_domain *d, u64 e)
 {
     struct frame *f = ram_frame(pte_mfn(e));
-    enum frame_type last;
 
     if (unlikely((e & PTE_MFN_MASK) & ~pt_phys_mask))
         return -EINVAL;
@@ -34,7 +33,7 @@ static inline int get_l1e(struct mm_domain *d, u64 e)
         return -EINVAL;                         /* RAM stays write-back */
     if (!(e & PTE_RW))
         return frame_get_u(f) ? 0 : -EINVAL;
-    if (likely(frame_get_t(f, FT_W, &last) == GET_OK))
+    if (likely(frame_get_t_fast(f, FT_W)))
         return 0;
     return pt_get_type(d, pte_mfn(e), FT_W);
 }

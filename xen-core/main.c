@@ -38,5 +38,8 @@ void boot_main(u32 magic, u32 mbi_phys)
            (unsigned long long)cpu_caps.tsc_khz % 1000, cpu_caps.tcg ? ", emulated by TCG" : "");
     start_domains();
     smp_release();
-    cpu_run();
+    /* From the boot stack to this CPU's own. */
+    __asm__ volatile("mov %0, %%rsp\n xor %%ebp, %%ebp\n call *%1" :: "r"(cpu_stack_top(0) - sizeof(struct cpu_regs)),
+                     "r"(cpu_run) : "memory");
+    __builtin_unreachable();
 }

@@ -50,7 +50,8 @@ static int string_length(const char *s, int limit)
     return n;
 }
 
-static void put_number(struct out *o, const struct spec *sp, u64 v, unsigned base, bool upper, const char *prefix)
+static void put_number(struct out *o, const struct spec *sp, u64 v, unsigned base, bool upper,
+                       const char *prefix)
 {
     const char *digits = upper ? "0123456789ABCDEF" : "0123456789abcdef";
     char text[20];             /* 2^64 - 1 has 20 decimal digits */

@@ -11,6 +11,7 @@
 
 struct time_scale time_scale;
 u64 wallclock_base_ns;
+static u64 tsc_per_ns;                 /* 32.32 fixed point */
 
 #define PM_HZ  3579545u
 #define PIT_HZ 1193182u
@@ -101,7 +102,7 @@ u64 ns_to_tsc(u64 ns)
 {
     if (ns == ~0ull)
         return ns;
-    return time_scale.tsc_base + (u64)((unsigned __int128)ns * cpu_caps.tsc_khz / 1000000) + 1;
+    return time_scale.tsc_base + (u64)((unsigned __int128)ns * tsc_per_ns >> 32) + 1;
 }
 
 void time_setup(void)
@@ -131,6 +132,7 @@ void time_setup(void)
         time_scale.shift++;
     }
     time_scale.mul = (u32)((1000000000ull << 32) / scaled);
+    tsc_per_ns = (cpu_caps.tsc_khz << 32) / 1000000;
     wall = rtc_seconds();
     time_scale.tsc_base = rdtsc();
     wallclock_base_ns = wall * 1000000000ull;

@@ -40,7 +40,10 @@ static u32 get_u32(const void *blob, u64 offset)
     return v;
 }
 
-static bool is_elf(const void *p, u64 size) { return size >= sizeof(u32) && get_u32(p, 0) == ELF_MAGIC_VALUE; }
+static bool is_elf(const void *p, u64 size)
+{
+    return size >= sizeof(u32) && get_u32(p, 0) == ELF_MAGIC_VALUE;
+}
 
 /* Sets payload and payload_size to what the setup header says, the size trailer included. */
 static int find_payload(const void *blob, u64 size, struct image_info *out, char *err, size_t errlen)
@@ -50,7 +53,8 @@ static int find_payload(const void *blob, u64 size, struct image_info *out, char
     if (get_u16(blob, BOOT_FLAG) != BOOT_FLAG_VALUE)
         return FAIL("bzImage: boot flag is %#x, not %#x", get_u16(blob, BOOT_FLAG), BOOT_FLAG_VALUE);
     if (get_u16(blob, PROTOCOL) < PROTOCOL_PAYLOAD)
-        return FAIL("bzImage: boot protocol %#x is older than %#x", get_u16(blob, PROTOCOL), PROTOCOL_PAYLOAD);
+        return FAIL("bzImage: boot protocol %#x is older than %#x", get_u16(blob, PROTOCOL),
+                    PROTOCOL_PAYLOAD);
     sectors = ((const u8 *)blob)[SETUP_SECTS];
     start = ((sectors ? sectors : 4) + 1) * SECTOR_SIZE;
     if (start > size)
@@ -91,7 +95,8 @@ int image_probe(const void *blob, u64 size, struct image_info *out, char *err, s
         out->compression = COMPRESSION_GZIP;
     } else {
         if (size < HEADER_END)
-            return FAIL("not a kernel: neither ELF nor gzip, and %llu bytes are too short for a bzImage", (ull)size);
+            return FAIL("not a kernel: neither ELF nor gzip, and %llu bytes are too short for a bzImage",
+                        (ull)size);
         if (get_u32(blob, HEADER_MAGIC) != HEADER_MAGIC_VALUE)
             return FAIL("not a kernel: neither ELF nor gzip, and no \"HdrS\" at %#x (%#x)", HEADER_MAGIC,
                         get_u32(blob, HEADER_MAGIC));
@@ -101,8 +106,9 @@ int image_probe(const void *blob, u64 size, struct image_info *out, char *err, s
         out->compression = compression_detect(out->payload, out->payload_size);
         if (out->compression == COMPRESSION_NONE) {
             if (!is_elf(out->payload, out->payload_size))
-                return FAIL("bzImage: payload of %llu bytes at %#llx is neither ELF, xz, lz4, zstd nor gzip (%#x)",
-                            (ull)out->payload_size, (ull)((const u8 *)out->payload - (const u8 *)blob),
+                return FAIL("bzImage: payload of %llu bytes at %#llx is neither ELF, xz, lz4, zstd nor gzip "
+                            "(%#x)", (ull)out->payload_size,
+                            (ull)((const u8 *)out->payload - (const u8 *)blob),
                             out->payload_size < sizeof(u32) ? 0 : get_u32(out->payload, 0));
             out->unpacked_size = out->payload_size;
         }
@@ -112,10 +118,12 @@ int image_probe(const void *blob, u64 size, struct image_info *out, char *err, s
     if (out->unpacked_size == 0 || out->unpacked_size > IMAGE_UNPACKED_MAX)
         return FAIL("kernel of %llu bytes when unpacked: must be 1 to %llu", (ull)out->unpacked_size,
                     IMAGE_UNPACKED_MAX);
-    return decompress_scratch(out->compression, out->payload, out->payload_size, &out->scratch_size, err, errlen);
+    return decompress_scratch(out->compression, out->payload, out->payload_size, &out->scratch_size, err,
+                              errlen);
 }
 
-int image_unpack(const struct image_info *info, void *dst, u64 dst_size, u64 *out_size, char *err, size_t errlen)
+int image_unpack(const struct image_info *info, void *dst, u64 dst_size, u64 *out_size, char *err,
+                 size_t errlen)
 {
     if (info->unpacked_size > dst_size)
         return FAIL("kernel of %llu bytes when unpacked does not fit in %llu", (ull)info->unpacked_size,
@@ -124,7 +132,7 @@ int image_unpack(const struct image_info *info, void *dst, u64 dst_size, u64 *ou
                    err, errlen) != 0)
         return -1;
     if (*out_size != info->unpacked_size)
-        return FAIL("%s: %llu bytes unpacked, but the size trailer says %llu", compression_name(info->compression),
-                    (ull)*out_size, (ull)info->unpacked_size);
+        return FAIL("%s: %llu bytes unpacked, but the size trailer says %llu",
+                    compression_name(info->compression), (ull)*out_size, (ull)info->unpacked_size);
     return 0;
 }

@@ -26,6 +26,7 @@ int image_probe(const void *blob, u64 size, struct image_info *out, char *err, s
 
 /* Unpacks it to @dst, @dst_size >= @info->unpacked_size bytes that overlap neither module nor scratch memory.
  * 0 with *@out_size = unpacked_size, or -1 with one line in @err.  Conditions as in decompress.h. */
-int image_unpack(const struct image_info *info, void *dst, u64 dst_size, u64 *out_size, char *err, size_t errlen);
+int image_unpack(const struct image_info *info, void *dst, u64 dst_size, u64 *out_size, char *err,
+                 size_t errlen);
 
 #endif

@@ -70,7 +70,7 @@ int decompress_scratch(enum compression c, const void *in, u64 in_size, u64 *nee
     }
     if (*need > DECOMPRESS_SCRATCH_MAX)
         return job_fail(&j, "%s: %llu bytes of scratch memory needed, more than the limit %llu",
-                        compression_name(c), (unsigned long long)*need, DECOMPRESS_SCRATCH_MAX);
+                        compression_name(c), (ull)*need, DECOMPRESS_SCRATCH_MAX);
     return 0;
 }
 
@@ -90,8 +90,8 @@ int decompress(enum compression c, const void *in, u64 in_size, void *out, u64 o
     case COMPRESSION_GZIP: rc = gzip_decompress(&j); break;
     case COMPRESSION_NONE:
         if (in_size > out_room) {
-            job_fail(&j, "%llu bytes do not fit in %llu", (unsigned long long)in_size,
-                     (unsigned long long)out_room);
+            job_fail(&j, "%llu bytes do not fit in %llu", (ull)in_size,
+                     (ull)out_room);
             break;
         }
         memcpy(out, in, in_size);

@@ -14,16 +14,17 @@ u64 gzip_scratch(void) { return 64u << 10; }
 int gzip_decompress(struct job *j)
 {
     z_stream z = { .next_in = (Bytef *)(uintptr_t)j->in, .avail_in = (uInt)j->in_size, .next_out = j->out,
-                   .avail_out = (uInt)j->out_room, .zalloc = gzip_alloc, .zfree = gzip_free, .opaque = j->arena };
+                   .avail_out = (uInt)j->out_room, .zalloc = gzip_alloc, .zfree = gzip_free,
+                   .opaque = j->arena };
     int rc;
 
     if (j->in_size > UINT_MAX || j->out_room > UINT_MAX)
         return job_fail(j, "gzip: %llu bytes of input or %llu of output, more than 4 GiB",
-                        (unsigned long long)j->in_size, (unsigned long long)j->out_room);
+                        (ull)j->in_size, (ull)j->out_room);
     rc = inflateInit2(&z, MAX_WBITS + 16);     /* + 16: a gzip header, not a zlib one */
     if (rc != Z_OK)
         return job_fail(j, "gzip: not enough scratch memory: %llu bytes given, %llu needed",
-                        (unsigned long long)j->arena->size, (unsigned long long)gzip_scratch());
+                        (ull)j->arena->size, (ull)gzip_scratch());
     rc = inflate(&z, Z_FINISH);
     j->out_size = j->out_room - z.avail_out;
     inflateEnd(&z);
@@ -33,5 +34,5 @@ int gzip_decompress(struct job *j)
         return job_fail(j, "gzip: %u stray bytes after the data", z.avail_in);
     return job_fail(j, "gzip: %s after %llu of %llu bytes of input", z.msg ? z.msg :
                     z.avail_out == 0 ? "the data is longer than announced" : "the data is truncated",
-                    (unsigned long long)(j->in_size - z.avail_in), (unsigned long long)j->in_size);
+                    (ull)(j->in_size - z.avail_in), (ull)j->in_size);
 }

@@ -5,6 +5,8 @@
 
 #include "build/arena.h"
 
+typedef unsigned long long ull;     /* for formats */
+
 /* One job.  @out_size counts what was produced. */
 struct job {
     const u8 *in;

@@ -28,7 +28,7 @@ int lz4_decompress(struct job *j)
 
         if (left < sizeof(chunk))
             return job_fail(j, "lz4: %llu stray bytes at offset %#llx, too few for a chunk size",
-                            (unsigned long long)left, (unsigned long long)pos);
+                            (ull)left, (ull)pos);
         chunk = get_u32(j->in + pos);
         pos += sizeof(chunk);
         left -= sizeof(chunk);
@@ -36,14 +36,15 @@ int lz4_decompress(struct job *j)
             continue;
         if (chunk == 0 || chunk > left)
             return job_fail(j, "lz4: chunk of %u bytes at offset %#llx, with %llu bytes left", chunk,
-                            (unsigned long long)pos, (unsigned long long)left);
+                            (ull)pos, (ull)left);
         if (chunk > (u32)LZ4_COMPRESSBOUND(CHUNK_MAX))
-            return job_fail(j, "lz4: chunk of %u bytes at offset %#llx, more than %u bytes can grow to", chunk,
-                            (unsigned long long)pos, CHUNK_MAX);
-        n = LZ4_decompress_safe((const char *)j->in + pos, (char *)j->out + j->out_size, (int)chunk, (int)room);
+            return job_fail(j, "lz4: chunk of %u bytes at offset %#llx, more than %u bytes can grow to",
+                            chunk, (ull)pos, CHUNK_MAX);
+        n = LZ4_decompress_safe((const char *)j->in + pos, (char *)j->out + j->out_size, (int)chunk,
+                                (int)room);
         if (n < 0)
             return job_fail(j, "lz4: chunk at offset %#llx is corrupt or does not fit in the %llu bytes left",
-                            (unsigned long long)pos, (unsigned long long)room);
+                            (ull)pos, (ull)room);
         j->out_size += (u64)n;
         pos += chunk;
     }

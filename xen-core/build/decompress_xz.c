@@ -6,8 +6,8 @@
 #include "build/decompress_internal.h"
 #include "pt_string.h"
 
-/* Beside the filters: the decoders of stream and blocks, the index hash, and the options of four filters, each
- * with what the arena adds. */
+/* Beside the filters: the decoders of stream and blocks, the index hash, and the options of four filters,
+ * each with what the arena adds. */
 #define DECODER_SIZE (64u << 10)
 
 static void *xz_alloc(void *opaque, size_t n, size_t size)
@@ -19,19 +19,19 @@ static void *xz_alloc(void *opaque, size_t n, size_t size)
 
 static void xz_free(void *opaque, void *p) { arena_free(opaque, p); }
 
-/* The header of the stream.  The CRC64 of liblzma only works after its constructors ran, which nobody does for
- * an image without a C library, and Linux' own decompressor checks CRC32 only: nothing else is accepted. */
+/* The header of the stream.  The CRC64 of liblzma only works after its constructors ran, which nobody does
+ * for an image without a C library, and Linux' own decompressor checks CRC32 only: so does this one. */
 static int check_stream(struct job *j)
 {
     lzma_stream_flags flags;
 
     if (j->in_size < LZMA_STREAM_HEADER_SIZE)
-        return job_fail(j, "xz: %llu bytes are too short for a stream header", (unsigned long long)j->in_size);
+        return job_fail(j, "xz: %llu bytes are too short for a stream header", (ull)j->in_size);
     if (lzma_stream_header_decode(&flags, j->in) != LZMA_OK)
         return job_fail(j, "xz: the stream header is corrupt");
     if (flags.check != LZMA_CHECK_CRC32 && flags.check != LZMA_CHECK_NONE)
-        return job_fail(j, "xz: check type %d is not supported, only none (%d) and CRC32 (%d)", (int)flags.check,
-                        LZMA_CHECK_NONE, LZMA_CHECK_CRC32);
+        return job_fail(j, "xz: check type %d is not supported, only none (%d) and CRC32 (%d)",
+                        (int)flags.check, LZMA_CHECK_NONE, LZMA_CHECK_CRC32);
     return 0;
 }
 
@@ -55,7 +55,7 @@ int xz_scratch(struct job *j, u64 *need)
     block.header_size = lzma_block_header_size_decode(*p);
     if (block.header_size > left)
         return job_fail(j, "xz: block header of %u bytes, with %llu bytes left", block.header_size,
-                        (unsigned long long)left);
+                        (ull)left);
     /* The filters' options are abandoned together with their arena. */
     arena_init(&a, room, sizeof(room));
     if (lzma_block_header_decode(&block, &alloc, p) != LZMA_OK)
@@ -89,13 +89,14 @@ int xz_decompress(struct job *j)
 
     if (check_stream(j) != 0)
         return -1;
-    rc = lzma_stream_buffer_decode(&memlimit, 0, &alloc, j->in, &in_pos, j->in_size, j->out, &out_pos, j->out_room);
+    rc = lzma_stream_buffer_decode(&memlimit, 0, &alloc, j->in, &in_pos, j->in_size, j->out, &out_pos,
+                                   j->out_room);
     if (rc != LZMA_OK)
         return job_fail(j, "xz: %s (%llu bytes of input, %llu announced, liblzma error %d)", error_text(rc),
-                        (unsigned long long)j->in_size, (unsigned long long)j->out_room, (int)rc);
+                        (ull)j->in_size, (ull)j->out_room, (int)rc);
     if (in_pos != j->in_size)
-        return job_fail(j, "xz: the stream ends at byte %#llx of %#llx", (unsigned long long)in_pos,
-                        (unsigned long long)j->in_size);
+        return job_fail(j, "xz: the stream ends at byte %#llx of %#llx", (ull)in_pos,
+                        (ull)j->in_size);
     j->out_size = out_pos;
     return 0;
 }

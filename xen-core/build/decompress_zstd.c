@@ -19,12 +19,12 @@ int zstd_decompress(struct job *j)
 
     if (ctx == NULL)
         return job_fail(j, "zstd: not enough scratch memory: %llu bytes given, %llu needed",
-                        (unsigned long long)j->arena->size, (unsigned long long)zstd_scratch());
+                        (ull)j->arena->size, (ull)zstd_scratch());
     n = ZSTD_decompressDCtx(ctx, j->out, j->out_room, j->in, j->in_size);
     ZSTD_freeDCtx(ctx);
     if (ZSTD_isError(n))
         return job_fail(j, "zstd: %s (%llu bytes of input, %llu announced)", ZSTD_getErrorName(n),
-                        (unsigned long long)j->in_size, (unsigned long long)j->out_room);
+                        (ull)j->in_size, (ull)j->out_room);
     j->out_size = n;
     return 0;
 }
