@@ -187,11 +187,11 @@ int mm_release_page(struct domain *d, u64 mfn)
  * dead, unreachable for everyone. */
 void env_frame_dead(struct frame *f) { m2p_set(frame_mfn(f), ~0ull >> 1); }
 
-/* Device pages that belong to the hypervisor: local APIC, I/O APICs, HPET, message-signalled interrupts. */
+/* Device pages that belong to the hypervisor: local APICs, I/O APICs, message-signalled interrupts. */
 bool env_io_allowed(struct mm_domain *d, mfn_t mfn)
 {
     (void)d;
     if (mfn.v < max_mfn && frame_of(mfn)->owner != OWNER_NONE)
         return false;
-    return !(mfn.v >= 0xfec00 && mfn.v <= 0xfed03) && !(mfn.v >= 0xfee00 && mfn.v <= 0xfeeff);
+    return !(mfn.v >= 0xfec00 && mfn.v <= 0xfec0f) && !(mfn.v >= 0xfee00 && mfn.v <= 0xfeeff);
 }

@@ -131,7 +131,8 @@ void machine_poweroff(void)
     }
     for (unsigned i = 0; i < 1000; i++)
         inb(0x80);
-    printk("power is still on: it may be switched off now\n");
+    printk("power is still on (S5 %s, PM1a control port %#x): it may be switched off now\n", s5_known ? "known" : "unknown",
+           pm1a_cnt);
     machine_halt();
 }
 

@@ -14,8 +14,8 @@ struct arena {
 
 #define ARENA_EMPTY ~0ull
 #define ARENA_ALIGN 16
-/* What one block costs beyond its size, at most: header and rounding. */
-#define ARENA_BLOCK_COST (2 * ARENA_ALIGN)
+/* What the first block costs beyond its size, at most: the region's alignment, header and rounding. */
+#define ARENA_BLOCK_COST (3 * ARENA_ALIGN)
 
 /* Makes @a hand out the @size bytes at @region, which stay the caller's.  One CPU at a time uses an arena. */
 void arena_init(struct arena *a, void *region, u64 size);
