@@ -132,7 +132,9 @@ static void add_trailer(struct blob *b, size_t unpacked)
 struct blob payload_build_xz(const struct blob *data, int check)
 {
     lzma_options_lzma lzma2;
-    lzma_filter chain[] = { { LZMA_FILTER_X86, NULL }, { LZMA_FILTER_LZMA2, &lzma2 }, { LZMA_VLI_UNKNOWN, NULL } };
+    lzma_filter chain[] = {
+        { LZMA_FILTER_X86, NULL }, { LZMA_FILTER_LZMA2, &lzma2 }, { LZMA_VLI_UNKNOWN, NULL },
+    };
     struct blob b = { malloc(data->size * 2 + 1000), 0 };
 
     must(b.p != NULL && !lzma_lzma_preset(&lzma2, 1));

@@ -22,7 +22,11 @@ enum { TEST_TEXT, TEST_DATA, TEST_PERCPU, TEST_INIT, TEST_NOTE, TEST_PHDRS };
 #define TEST_ENTRY     0xffffffff81000100ull
 
 static inline Elf64_Ehdr *elf_header(const struct blob *b) { return (Elf64_Ehdr *)b->p; }
-static inline Elf64_Phdr *elf_phdr(const struct blob *b, unsigned i) { return (Elf64_Phdr *)(b->p + sizeof(Elf64_Ehdr)) + i; }
+static inline Elf64_Phdr *elf_phdr(const struct blob *b, unsigned i)
+{
+    return (Elf64_Phdr *)(b->p + sizeof(Elf64_Ehdr)) + i;
+}
+
 
 /* Appends one note, each part padded to @align. */
 void note_add(struct blob *notes, size_t align, const char *name, u32 type, const void *value, u32 size);
@@ -42,7 +46,8 @@ struct blob payload_build(enum compression c, const struct blob *data);
 /* The same for xz with the given integrity check (an lzma_check). */
 struct blob payload_build_xz(const struct blob *data, int check);
 
-/* A bzImage around @payload: TEST_SETUP_SECTS setup sectors, TEST_STUB bytes of code, payload, TEST_TAIL bytes. */
+/* A bzImage around @payload: TEST_SETUP_SECTS setup sectors, TEST_STUB bytes of code, the payload, TEST_TAIL
+ * bytes more. */
 #define TEST_SETUP_SECTS 2
 #define TEST_STUB 0x2cc
 #define TEST_TAIL 100

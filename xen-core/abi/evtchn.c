@@ -31,7 +31,9 @@ static void notify(struct vcpu *v)
     if (load_relaxed(&v->down))
         return;
     sched_wake(&v->se);
-    if (load_acquire(&v->se.on_cpu) && load_relaxed(&v->se.cpu) != this_cpu() && !load_relaxed(&i->evtchn_upcall_mask))
+    /* Whatever the mask says: guests unmask by a plain store and then look at the pending byte without a fence between,
+     * so a mask seen set here may be one that the guest cleared before it looked. */
+    if (load_acquire(&v->se.on_cpu) && load_relaxed(&v->se.cpu) != this_cpu())
         env_kick(load_relaxed(&v->se.cpu));
 }
 

@@ -15,7 +15,8 @@ void arena_init(struct arena *a, void *region, u64 size)
 {
     u64 skip = -(uintptr_t)region & (ARENA_ALIGN - 1);
 
-    *a = (struct arena){ .base = (u8 *)region + skip, .size = size < skip ? 0 : size - skip,
+    /* As numbers: @region may be NULL with a size of 0. */
+    *a = (struct arena){ .base = (u8 *)((uintptr_t)region + skip), .size = size < skip ? 0 : size - skip,
                          .top = ARENA_EMPTY };
 }
 
