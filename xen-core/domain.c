@@ -15,6 +15,7 @@
 #include "memory.h"
 #include "params.h"
 #include "pt.h"
+#include "ptwr.h"
 #include "stats_dump.h"
 #include "vcpu.h"
 #include "vsnprintf.h"
@@ -81,6 +82,8 @@ struct domain *domain_create(u16 domid, u32 max_vcpus)
     if (!d->mm || !d->vcpu || !d->shared || !d->evtchn)
         return NULL;
     d->mm->owner = domid + 1u;
+    if (opt_ptwr && !ptwr_init(d->mm, max_vcpus > 1))
+        return NULL;
     d->shared_mfn = env_mfn_of(d->shared);
     mm_share_hv_page(d, d->shared);
     for (unsigned i = 0; i < XEN_LEGACY_MAX_VCPUS; i++)

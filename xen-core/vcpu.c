@@ -133,6 +133,7 @@ static struct sched_entity *idle(void)
 {
     struct cpu_info *info = cpu_info();
     struct sched_entity *next;
+    u64 until;
 
     stat_inc(sched_idle);
     store_relaxed(&idle_flag[info->cpu], 1);
@@ -140,12 +141,16 @@ static struct sched_entity *idle(void)
         rcu_quiescent();
         tlb_poll();
         info->work = 0;
+        /* Timers first: one that fires may queue something here. */
+        until = sched_tick(now_ns());
         next = sched_pick(NULL, now_ns());
         if (next)
             break;
-        rcu_idle_enter();
         /* A callback that waits for other CPUs needs this one to look again. */
-        sched_arm(MIN(sched_tick(now_ns()), rcu_cpu[info->cpu].wait ? now_ns() + RCU_KICK_NS : ~0ull));
+        if (rcu_cpu[info->cpu].wait)
+            until = MIN(until, now_ns() + RCU_KICK_NS);
+        rcu_idle_enter();
+        sched_arm(until);
         /* A kick that comes between the pick and HLT stays pending until STI takes effect, after HLT began. */
         __asm__ volatile("sti; hlt; cli" ::: "memory");
         rcu_idle_exit();

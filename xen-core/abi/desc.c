@@ -9,6 +9,7 @@
 #include "guest_copy.h"
 #include "memory.h"
 #include "ptwalk.h"
+#include "ptwr.h"
 #include "vcpu.h"
 
 #define DT_PTE   (PTE_P | PTE_RW | PTE_A | PTE_D | PTE_NX)      /* supervisor, not global */
@@ -128,19 +129,24 @@ long hc_set_gdt(u64 list, u64 entries, u64 a3, u64 a4, u64 a5)
         return -XEN_EINVAL;
     if (copy_from_guest(mfns, list, (entries + 511) / 512 * 8))
         return -XEN_EFAULT;
+    if (ptwr_on()) {
+        struct mm_domain *mm = current_domain()->mm;
+        long rc;
+
+        ptwr_enter(mm, STAT_ptwr_flush_descriptor);
+        rc = gdt_set(current_vcpu(), mfns, (unsigned)entries);
+        ptwr_exit(mm);
+        return rc;
+    }
     return gdt_set(current_vcpu(), mfns, (unsigned)entries);
 }
 
-long hc_update_descriptor(u64 ma, u64 desc, u64 a3, u64 a4, u64 a5)
+/* One checked descriptor into a page of descriptors, or into a plain page that is writable anyway. */
+static int write_descriptor(struct mm_domain *mm, mfn_t mfn, u64 ma, u64 desc)
 {
-    struct mm_domain *mm = current_domain()->mm;
-    mfn_t mfn = MFN(ma >> PAGE_SHIFT);
     enum frame_type ty;
     int rc;
 
-    (void)a3; (void)a4; (void)a5;
-    if ((ma & 7) || mfn.v >= max_mfn || !fix_descriptor(&desc))
-        return -XEN_EINVAL;
     ty = fw_type(load_acquire(&frame_of(mfn)->fw)) == FT_SEG ? FT_SEG : FT_W;
     rc = pt_get_type(mm, mfn, ty);
     if (rc)
@@ -148,6 +154,24 @@ long hc_update_descriptor(u64 ma, u64 desc, u64 a3, u64 a4, u64 a5)
     store_relaxed((u64 *)env_map(mfn) + (ma & 4095) / 8, desc);
     pt_put_type(mm, mfn);
     return 0;
+}
+
+long hc_update_descriptor(u64 ma, u64 desc, u64 a3, u64 a4, u64 a5)
+{
+    struct mm_domain *mm = current_domain()->mm;
+    mfn_t mfn = MFN(ma >> PAGE_SHIFT);
+    int rc;
+
+    (void)a3; (void)a4; (void)a5;
+    if ((ma & 7) || mfn.v >= max_mfn || !fix_descriptor(&desc))
+        return -XEN_EINVAL;
+    if (ptwr_on()) {
+        ptwr_enter(mm, STAT_ptwr_flush_descriptor);
+        rc = write_descriptor(mm, mfn, ma, desc);
+        ptwr_exit(mm);
+        return rc;
+    }
+    return write_descriptor(mm, mfn, ma, desc);
 }
 
 static void drop_ldt(struct vcpu *v)

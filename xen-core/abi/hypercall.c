@@ -8,6 +8,7 @@
 #include "base/stats.h"
 #include "guest_copy.h"
 #include "pt.h"
+#include "ptwr.h"
 #include "vcpu.h"
 
 static hypercall_fn hc_multicall;
@@ -64,7 +65,8 @@ static long hc_multicall(u64 list, u64 count, u64 a3, u64 a4, u64 a5)
     (void)a3; (void)a4; (void)a5;
     if (!guest_range_ok(list, 64) || count > 65536 || !guest_range_ok(list, count * 64))
         return -XEN_EFAULT;
-    pt_batch_begin();
+    if (!ptwr_on())
+        pt_batch_begin();                        /* the old scheme did each call by itself */
     for (u64 i = 0; i < count; i++) {
         u64 at = list + i * 64, e[8];
         long r;
@@ -91,6 +93,11 @@ static long hc_multicall(u64 list, u64 count, u64 a3, u64 a4, u64 a5)
 
 /* A pin collected in a multicall failed after its entry's result was written. */
 void env_batch_failed(u64 token) { (void)raw_write64(token, (u64)-(s64)XEN_EINVAL); }
+
+void env_ptwr_bad_entry(void)
+{
+    domain_crash(current_domain(), "a writable page table was left with an entry that is not acceptable");
+}
 
 bool syscall_handler(struct cpu_regs *regs)
 {

@@ -8,6 +8,7 @@
 #include "memory.h"
 #include "pt.h"
 #include "ptwalk.h"
+#include "ptwr.h"
 #include "vcpu.h"
 
 static int foreign_ok(u64 domid, const struct domain *d)
@@ -60,7 +61,7 @@ static int update_entry(struct domain *d, u64 ptr, u64 val, bool keep_ad)
     }
 }
 
-long hc_mmu_update(u64 list, u64 count, u64 done_ptr, u64 domid, u64 a5)
+static long mmu_update(u64 list, u64 count, u64 done_ptr, u64 domid, u64 a5)
 {
     struct domain *d = current_domain();
     u64 i;
@@ -161,7 +162,7 @@ static void invlpg_self(struct vcpu *v, u64 va)
     mm_vcpu_flushed(v);
 }
 
-long hc_update_va_mapping(u64 va, u64 val, u64 flags, u64 a4, u64 a5)
+static long update_va_mapping(u64 va, u64 val, u64 flags, u64 a4, u64 a5)
 {
     struct vcpu *v = current_vcpu();
     mfn_t table;
@@ -289,7 +290,7 @@ static int one_op(struct vcpu *v, const struct mmuext_op *op)
     }
 }
 
-long hc_mmuext_op(u64 list, u64 count, u64 done_ptr, u64 domid, u64 a5)
+static long mmuext_op(u64 list, u64 count, u64 done_ptr, u64 domid, u64 a5)
 {
     struct vcpu *v = current_vcpu();
     u64 i;
@@ -321,3 +322,21 @@ long hc_mmuext_op(u64 list, u64 count, u64 done_ptr, u64 domid, u64 a5)
     }
     return rc == -XEN_EAGAIN ? -XEN_EINVAL : rc;
 }
+
+/* In ptwr mode every operation on page tables is one critical section of the domain. */
+#define BRACKET(name, why) \
+    long hc_##name(u64 a1, u64 a2, u64 a3, u64 a4, u64 a5) \
+    { \
+        if (ptwr_on()) { \
+            struct mm_domain *mm = current_domain()->mm; \
+            long rc; \
+            ptwr_enter(mm, STAT_ptwr_flush_##why); \
+            rc = name(a1, a2, a3, a4, a5); \
+            ptwr_exit(mm); \
+            return rc; \
+        } \
+        return name(a1, a2, a3, a4, a5); \
+    }
+BRACKET(mmu_update, mmu_update)
+BRACKET(update_va_mapping, va_mapping)
+BRACKET(mmuext_op, mmuext)

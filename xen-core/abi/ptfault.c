@@ -14,6 +14,7 @@
 #include "guest_copy.h"
 #include "memory.h"
 #include "ptwalk.h"
+#include "ptwr.h"
 #include "vcpu.h"
 
 #define SOFT_TLB   64
@@ -133,18 +134,13 @@ static void count(const struct pte_insn *insn)
     }
 }
 
-bool emulate_pte_write(struct vcpu *v, struct cpu_regs *regs, u64 addr, u32 error)
+/* Decodes the instruction at RIP and carries it out on the entry of @f at @addr.  False: the guest gets its fault. */
+static bool emulate_write(struct vcpu *v, struct cpu_regs *regs, struct frame *f, u64 addr)
 {
     const struct pte_insn *insn;
-    bool spurious = false;
-    struct frame *f;
     u64 ea;
     int rc;
 
-    (void)error;
-    f = find_table(v, addr, &spurious);
-    if (unlikely(!f))
-        return spurious && retry(v, regs->rip, addr);
     insn = fetch(v, regs->rip);
     if (unlikely(!insn))
         goto reflect;
@@ -172,4 +168,27 @@ bool emulate_pte_write(struct vcpu *v, struct cpu_regs *regs, u64 addr, u32 erro
 reflect:
     stat_inc(emul_reflected);
     return false;
+}
+
+bool emulate_pte_write(struct vcpu *v, struct cpu_regs *regs, u64 addr, u32 error)
+{
+    bool spurious = false;
+    struct frame *f;
+
+    (void)error;
+    f = find_table(v, addr, &spurious);
+    if (unlikely(!f))
+        return spurious && retry(v, regs->rip, addr);
+    if (ptwr_on()) {
+        bool done;
+
+        if (ptwr_open_fault(v->domain->mm, v->root_kernel, f, addr)) {
+            invlpg(addr & PAGE_MASK);
+            return true;
+        }
+        done = emulate_write(v, regs, f, addr);
+        ptwr_exit(v->domain->mm);
+        return done;
+    }
+    return emulate_write(v, regs, f, addr);
 }

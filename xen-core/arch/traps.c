@@ -7,6 +7,7 @@
 #include "arch/traps.h"
 #include "base/stats.h"
 #include "console.h"
+#include "ptwr.h"
 #include "tlb.h"
 
 extern const u64 __ex_table_start[][2], __ex_table_end[][2];
@@ -77,6 +78,9 @@ static void guest_page_fault(struct vcpu *v, struct cpu_regs *regs)
     u32 err = regs->error_code;
 
     stat_inc(exit_page_fault);
+    if (ptwr_on() && !(err & PF_P) && guest_range_ok(addr, 1) &&
+        ptwr_fault(v->domain->mm, v->guest_kernel ? v->root_kernel : v->root_user, addr))
+        return;
     if (v->guest_kernel && (err & (PF_P | PF_W | PF_RSVD)) == (PF_P | PF_W) && guest_range_ok(addr, 1) &&
         emulate_pte_write(v, regs, addr, err))
         return;
@@ -170,6 +174,9 @@ void trap_handler(struct cpu_regs *regs)
     }
     if (regs->rip == (u64)guest_iretq)
         iret_failed(regs);
+    if (vec == 14 && ptwr_on() && current_vcpu() && guest_range_ok(read_cr2(), 1) &&
+        ptwr_fault(current_domain()->mm, current_vcpu()->root_kernel, read_cr2()))
+        return;                                  /* the access is repeated */
     if (fixup_exception(regs))
         return;
     panic_regs(regs, "exception %u in the hypervisor, error code %#x, cr2 %#llx", vec, regs->error_code,

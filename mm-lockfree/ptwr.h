@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* pt_update=ptwr: writable page tables as Xen had them until 2006, for comparison.
+ *
+ * On a write fault the table is unhooked from its L2 entry, made writable for the guest, and checked again when it is
+ * closed: at the next operation on page tables, at a fault under the unhooked entry, or when its slot is needed.
+ *
+ * State       per domain two slots, ACTIVE (the table hangs in the address space that faulted) and INACTIVE.  An open
+ *             table's frame is BUSY, !VALID, TY=L1 with its counts unchanged: every lock-free path backs off.
+ * Roles       every function here holds the domain's lock, the only lock on a page-table path; it exists in this mode
+ *             only.  While it is waited for, the CPU serves its TLB inbox.
+ * Commits at  open: the CAS that sets BUSY.  close: the CAS that sets VALID.
+ * Pairs       W1: L2 entry cleared -> all CPUs flushed -> mapping made writable; W2: mapping made read-only -> all CPUs
+ *             flushed -> entries compared.
+ * Progress    blocking: one operation of a domain at a time. */
+#ifndef PT_PTWR_H
+#define PT_PTWR_H
+
+#include "base/modes.h"
+#include "pt.h"
+
+struct ptwr_slot {
+    struct frame *f;           /* the open table, NULL: closed */
+    u64 *map_pte;              /* the entry that maps it, now writable */
+    struct frame *map_table;   /* the L1 in which that entry is */
+    u64 *hook;                 /* the L2 entry it hung in; NULL: it hung nowhere */
+    u64 hook_pte;              /* what that entry was */
+    u32 prev_changed;          /* entries that the last batch in this slot changed */
+    u64 *snapshot;             /* a page */
+};
+
+struct ptwr_dom {
+    u32 lock __cacheline;
+    u32 owner;                 /* CPU + 1 that holds it */
+    struct ptwr_slot slot[2];
+};
+enum { PTWR_ACTIVE, PTWR_INACTIVE };
+
+/* Allocates the state; boot.  False: out of memory. */
+bool ptwr_init(struct mm_domain *d, bool many_vcpus);
+
+/* Brackets every operation on page tables: takes the lock and closes what is open, counting @why. */
+void ptwr_enter(struct mm_domain *d, enum stat_id why);
+void ptwr_exit(struct mm_domain *d);
+
+/* A guest kernel wrote to the read-only mapping at @addr of the L1 @f.  True: the table is open, the guest may repeat
+ * its write.  False: the write must be emulated; the lock is held, call ptwr_exit() afterwards. */
+bool ptwr_open_fault(struct mm_domain *d, mfn_t root, struct frame *f, u64 addr);
+
+/* Bound above: the guest left an unacceptable entry in an open table (which was put back): it must die. */
+void env_ptwr_bad_entry(void);
+
+/* A fault at @addr under @root: true when it lay under an unhooked entry, which is closed now: repeat the access. */
+bool ptwr_fault(struct mm_domain *d, mfn_t root, u64 addr);
+
+#endif
