@@ -115,7 +115,7 @@ static void close_slot(struct mm_domain *d, struct ptwr_slot *s)
     flush_domain();                                                   /* W2 */
     ok = revalidate(d, s, &changed);
     if (s->hook)
-        set_bits(s->hook, PTE_P, 0);
+        set_bits(s->hook, PTE_US, 0);
     frame_up_done(s->f, false);
     s->f = NULL;
     s->prev_changed = changed;
@@ -143,6 +143,14 @@ void ptwr_enter(struct mm_domain *d, enum stat_id why)
     lock(d->ptwr);
     if (close_all(d))
         stats_cpu[env_cpu()].n[why]++;
+}
+
+bool ptwr_access_begin(struct mm_domain *d)
+{
+    if (load_relaxed(&d->ptwr->owner) == env_cpu() + 1)
+        return false;
+    ptwr_enter(d, STAT_ptwr_flush_other);
+    return true;
 }
 
 void ptwr_exit(struct mm_domain *d) { unlock(d->ptwr); }
@@ -186,13 +194,10 @@ bool ptwr_open_fault(struct mm_domain *d, mfn_t root, struct frame *f, u64 addr)
     }
     w = load_acquire(&f->fw);
     if ((w & (FW_VALID | FW_BUSY | FW_TY)) != (FW_VALID | (u64)FT_L1 << FW_TY_SHIFT))
-        return false;
+        goto emulate;
     meta = pt_meta(f);
-    if (!may_open(f, w, meta)) {
-        if (close_all(d))
-            stat_inc(ptwr_flush_conflict);
-        return false;
-    }
+    if (!may_open(f, w, meta))
+        goto emulate;
     which = meta->back != BACK_NONE && meta->as == load_relaxed(&tlb_cpu[env_cpu()].as) ? PTWR_ACTIVE : PTWR_INACTIVE;
     s = &p->slot[which];
     if (s->f) {
@@ -202,24 +207,24 @@ bool ptwr_open_fault(struct mm_domain *d, mfn_t root, struct frame *f, u64 addr)
     if (!s->prev_changed) {
         s->prev_changed = 1;                    /* the last batch was opened for nothing: make sure of progress */
         stat_inc(ptwr_emulate_progress);
-        return false;
+        goto emulate;
     }
     if (!pt_walk_table(d, root, addr, 1, &map))
-        return false;
+        goto emulate;
     slot_pte = (u64 *)env_map(map) + pt_index(addr, 1);
     if (!mfn_eq(pte_mfn(load_relaxed(slot_pte)), frame_mfn(f)) || frame_of(map) == f)
-        return false;
+        goto emulate;
 
     w = load_acquire(&f->fw);
     do {
         if (!(w & FW_VALID) || (w & FW_BUSY))
-            return false;
+            goto emulate;
     } while (!atomic_cas64(&f->fw, &w, (w | FW_BUSY) & ~FW_VALID));
     frame_drain_k(f);
     s->hook = NULL;
     if (meta->back != BACK_NONE) {
         s->hook = (u64 *)((char *)env_map(MFN(meta->back >> PAGE_SHIFT)) + (meta->back & (PAGE_SIZE - 1)));
-        set_bits(s->hook, 0, PTE_P);
+        set_bits(s->hook, 0, PTE_US);
         flush_domain();                                               /* W1 */
     }
     s->f = f;
@@ -232,6 +237,12 @@ bool ptwr_open_fault(struct mm_domain *d, mfn_t root, struct frame *f, u64 addr)
         stat_inc(ptwr_open_inactive);
     unlock(p);
     return true;
+
+emulate:
+    /* The instruction is read through the guest's tables: nothing may be open then. */
+    if (close_all(d))
+        stat_inc(ptwr_flush_conflict);
+    return false;
 }
 
 bool ptwr_fault(struct mm_domain *d, mfn_t root, u64 addr)

@@ -2,7 +2,12 @@
 /* pt_update=ptwr: writable page tables as Xen had them until 2006, for comparison.
  *
  * On a write fault the table is unhooked from its L2 entry, made writable for the guest, and checked again when it is
- * closed: at the next operation on page tables, at a fault under the unhooked entry, or when its slot is needed.
+ * closed: at the next operation on page tables, at a fault under the unhooked entry, when its slot is needed, or before
+ * the hypervisor itself touches guest memory.
+ *
+ * Unhooking takes the user bit out of the L2 entry, not the present bit as Xen did: Xen's own Linux knew that a present
+ * bit may be missing for a while, today's takes such an entry for a bad one and clears it.  Without the user bit
+ * nothing at CPL 3 gets through the entry; the hypervisor would, and therefore closes the tables first.
  *
  * State       per domain two slots, ACTIVE (the table hangs in the address space that faulted) and INACTIVE.  An open
  *             table's frame is BUSY, !VALID, TY=L1 with its counts unchanged: every lock-free path backs off.
@@ -48,6 +53,10 @@ bool ptwr_open_fault(struct mm_domain *d, mfn_t root, struct frame *f, u64 addr)
 
 /* Bound above: the guest left an unacceptable entry in an open table (which was put back): it must die. */
 void env_ptwr_bad_entry(void);
+
+/* The hypervisor is about to access guest memory: closes what is open and keeps it so.  True: ptwr_exit() is due
+ * afterwards; false: this CPU holds the lock anyway. */
+bool ptwr_access_begin(struct mm_domain *d);
 
 /* A fault at @addr under @root: true when it lay under an unhooked entry, which is closed now: repeat the access. */
 bool ptwr_fault(struct mm_domain *d, mfn_t root, u64 addr);

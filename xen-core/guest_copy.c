@@ -4,18 +4,38 @@
 
 #include <xen/errno.h>
 
+#include "ptwr.h"
 #include "vcpu.h"
+
+/* A copy with every writable page table closed. */
+static size_t copy(void *dst, const void *src, size_t len)
+{
+    size_t left;
+
+    if (ptwr_on()) {
+        struct mm_domain *mm = current_domain()->mm;
+        bool held = ptwr_access_begin(mm);
+
+        left = raw_copy(dst, src, len);
+        if (held)
+            ptwr_exit(mm);
+        return left;
+    }
+    return raw_copy(dst, src, len);
+}
+
+size_t guest_read(void *dst, u64 src, size_t len) { return copy(dst, (const void *)src, len); }
 
 int copy_from_guest(void *dst, u64 src, size_t len)
 {
     if (!guest_range_ok(src, len))
         return -XEN_EFAULT;
-    return raw_copy(dst, (const void *)src, len) ? -XEN_EFAULT : 0;
+    return copy(dst, (const void *)src, len) ? -XEN_EFAULT : 0;
 }
 
 int copy_to_guest(u64 dst, const void *src, size_t len)
 {
     if (!guest_range_ok(dst, len))
         return -XEN_EFAULT;
-    return raw_copy((void *)dst, src, len) ? -XEN_EFAULT : 0;
+    return copy((void *)dst, src, len) ? -XEN_EFAULT : 0;
 }

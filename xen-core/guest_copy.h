@@ -26,6 +26,10 @@ static inline size_t raw_copy(void *dst, const void *src, size_t len)
     return len;
 }
 
+/* Reads from a checked range of the current guest, outside of any operation on page tables; returns how many bytes were
+ * not copied. */
+size_t guest_read(void *dst, u64 src, size_t len);
+
 /* Two quadwords, the shape of an mmu_update; false on a fault. */
 static inline bool raw_read_pair(u64 src, u64 *a, u64 *b)
 {

@@ -1,21 +1,30 @@
-// SPDX-License-Identifier: MIT
-// ptfork CLIENTS SECONDS: fork+exit, fork+exec and fork+sh, one client process a vCPU, in operations per second.
-// ptfork count CLIENTS: a fixed number of fork+exec+exit (64 a client), for counters per operation.
+/* SPDX-License-Identifier: MIT */
+/*
+ * ptfork CLIENTS SECONDS: fork+exit, fork+exec of a tiny static program and fork+sh, each by CLIENTS processes at once
+ * for SECONDS; prints operations per second by the wall clock.
+ */
 #define _GNU_SOURCE
-#include <fcntl.h>
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-struct shared { volatile int go, stop, ready; volatile long ops[256]; };
-static struct shared *sh;
+#include "ptbench.h"
 
-static double now(void)
+#define MAX_CLIENTS 512
+
+struct client { _Atomic long ops; _Atomic double seconds; };    /* written by its client only */
+static struct shared {
+    atomic_int ready, go, stop;
+    struct client client[MAX_CLIENTS];
+} *sh;
+
+static const struct kind { const char *name, *path, *argv[4]; } kinds[] = {
+    { "fork_exit", NULL, { NULL } },
+    { "fork_exec", "/bin/pttrue", { "pttrue", NULL } },
+    { "fork_sh", "/bin/sh", { "sh", "-c", ":", NULL } },
+};
+
+static double seconds(void)
 {
     struct timespec t;
 
@@ -23,91 +32,93 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void one(int kind)
+static void one_operation(const struct kind *k)
 {
     pid_t p = fork();
-    int st;
+    int status;
 
-    if (p < 0) {
-        perror("fork");
-        exit(2);
-    }
+    if (p < 0)
+        die("fork");
     if (!p) {
-        if (kind == 1)
-            execl("/bin/pttrue", "pttrue", (char *)0);
-        else if (kind == 2)
-            execl("/bin/sh", "sh", "-c", ":", (char *)0);
-        _exit(kind ? 127 : 0);
+        if (k->path)
+            execv(k->path, (char *const *)k->argv);
+        _exit(k->path ? 127 : 0);
     }
-    if (waitpid(p, &st, 0) != p || st) {
-        fprintf(stderr, "child of kind %d: status %#x\n", kind, st);
+    if (waitpid(p, &status, 0) != p)
+        die("waitpid");
+    if (status) {
+        fprintf(stderr, "%s: the child's wait status is %#x\n", k->name, status);
         exit(3);
     }
 }
 
-static void client(int n, int kind, long limit)
+static void client(struct client *me, const struct kind *k)
 {
-    __sync_fetch_and_add(&sh->ready, 1);
-    while (!sh->go)
-        sched_yield();
-    for (long i = 0; !sh->stop && (!limit || i < limit); i++) {
-        one(kind);
-        sh->ops[n]++;
-    }
+    double begin;
+
+    atomic_fetch_add(&sh->ready, 1);
+    while (!atomic_load(&sh->go))
+        usleep(1000);
+    begin = seconds();
+    do {
+        one_operation(k);
+        atomic_fetch_add(&me->ops, 1);
+    } while (!atomic_load(&sh->stop));
+    atomic_store(&me->seconds, seconds() - begin);
     _exit(0);
 }
 
-// Runs clients; returns operations per second, or the total with a limit.
-static double run(int clients, int kind, double secs, long limit)
+/* Every client ends its last operation and is charged for the time it took: no rounding at low rates. */
+static int run(const struct kind *k, int clients, double secs)
 {
-    double t0, total = 0, dt;
+    double rate = 0, ops = 0;
     int bad = 0;
 
-    memset((void *)sh, 0, sizeof(*sh));
-    for (int i = 0; i < clients; i++)
-        if (!fork())
-            client(i, kind, limit);
-    while (sh->ready < clients)
-        sched_yield();
-    t0 = now();
-    sh->go = 1;
-    if (!limit) {
-        while (now() - t0 < secs)
-            usleep(20000);
-        for (int i = 0; i < clients; i++)
-            total += (double)sh->ops[i];
-        dt = now() - t0;
-        sh->stop = 1;
+    *sh = (struct shared){ 0 };
+    mark("-", 0);
+    for (int i = 0; i < clients; i++) {
+        pid_t p = fork();
+
+        if (p < 0)
+            die("fork");
+        if (!p)
+            client(&sh->client[i], k);
     }
-    for (int i = 0, st; i < clients; i++)
-        if (wait(&st) < 0 || st)
+    while (atomic_load(&sh->ready) < clients)
+        usleep(1000);
+    atomic_store(&sh->go, 1);
+    usleep((useconds_t)(secs * 1e6));
+    atomic_store(&sh->stop, 1);
+    for (int i = 0, status; i < clients; i++)
+        if (wait(&status) < 0 || status)
             bad++;
-    if (bad) {
-        printf("PTFAIL forkexec %d of %d clients failed\n", bad, clients);
-        exit(1);
+    for (int i = 0; i < clients; i++) {
+        ops += (double)sh->client[i].ops;
+        rate += (double)sh->client[i].ops / sh->client[i].seconds;
     }
-    if (!limit)
-        return total / dt;
-    for (int i = 0; i < clients; i++)
-        total += (double)sh->ops[i];
-    return total;
+    if (bad) {
+        printf("PTFAIL forkexec %s: %d of %d clients failed\n", k->name, bad, clients);
+        return 1;
+    }
+    mark(k->name, ops);
+    result("forkexec", k->name, "ops/s", "higher", rate);
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
-    static const char *const name[] = { "fork_exit", "fork_exec", "fork_sh" };
+    int clients = argc == 3 ? atoi(argv[1]) : 0, bad = 0;
+    double secs = argc == 3 ? atof(argv[2]) : 0;
 
-    sh = mmap(0, sizeof(*sh), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (argc != 3 || sh == MAP_FAILED)
+    if (clients < 1 || clients > MAX_CLIENTS || secs <= 0 || secs > 1000) {
+        fprintf(stderr, "usage: ptfork CLIENTS(1-%d) SECONDS(0-1000)\n", MAX_CLIENTS);
         return 2;
-    setbuf(stdout, 0);
-    if (!strcmp(argv[1], "count")) {
-        run(atoi(argv[2]), 1, 0, 4);                       // warm
-        printf("PTCOUNT begin\n");
-        printf("PTCOUNT end %.0f\n", run(atoi(argv[2]), 1, 0, 64));
-        return 0;
     }
-    for (int k = 0; k < 3; k++)
-        printf("PTRES forkexec %s ops/s higher %.2f\n", name[k], run(atoi(argv[1]), k, atof(argv[2]), 0));
-    return 0;
+    sh = mmap(NULL, sizeof(*sh), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (sh == MAP_FAILED)
+        die("mmap");
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        bad |= run(&kinds[i], clients, secs);
+    return bad;
 }

@@ -1,243 +1,204 @@
-// SPDX-License-Identifier: MIT
-// ptpte: cost of page-table operations a page, as the slope over page counts.  Times with RDTSC: under QEMU's -icount
-// that counts instructions.
+/* SPDX-License-Identifier: MIT */
+/*
+ * ptpte: what page-table operations cost a page: each is done on several page counts, repeated, and the slope of the
+ * line through the medians is printed.  Meant for QEMU's -icount, where the TSC counts instructions.
+ *
+ * An extra argument prints every median too.
+ */
 #define _GNU_SOURCE
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
-#include <x86intrin.h>
 
-#define REPS 5
-static const int sizes[] = { 500, 1000, 2000, 4000, 8000 };
+#include "ptbench.h"
+
+#define REPS 3
+#define PAGE 4096ul
+static const int sizes[] = { 1000, 2500, 5000, 7500, 10000 };
 #define NSIZES (int)(sizeof(sizes) / sizeof(sizes[0]))
+
+enum op {
+    FORK, CHILD_EXIT, CHILD_EXIT_OWNER, MUNMAP, MPROTECT_RO, MPROTECT_RW, MREMAP, FIRST_TOUCH, POPULATE, ZERO_READ,
+    COW_BREAK, DONTNEED, NR_OPS
+};
+static const char *const names[NR_OPS] = {
+    "fork", "child_exit", "child_exit_owner", "munmap", "mprotect_ro", "mprotect_rw", "mremap", "first_touch", "populate",
+    "zero_page_read", "cow_break", "madv_dontneed",
+};
+static double sample[NR_OPS][NSIZES][REPS];
+
+/* Times an expression into sample[@op] of the current size and repetition. */
+#define TIME(op, what)                                \
+    do {                                              \
+        double t_ = ticks();                          \
+        what;                                         \
+        sample[op][size][rep] = ticks() - t_;         \
+    } while (0)
 
 static char *map(int n, int flags)
 {
-    char *p = mmap(0, (size_t)n << 12, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+    char *p = mmap(NULL, (size_t)n * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 
-    if (p == MAP_FAILED) {
-        perror("mmap");
-        exit(2);
-    }
-    madvise(p, (size_t)n << 12, MADV_NOHUGEPAGE);
+    if (p == MAP_FAILED)
+        die("mmap");
     return p;
 }
 
-static void touch(char *p, int n)
+static char *map_small(int n)
+{
+    char *p = map(n, 0);
+
+    if (madvise(p, (size_t)n * PAGE, MADV_NOHUGEPAGE))
+        die("madvise");
+    return p;
+}
+
+static void unmap(char *p, int n)
+{
+    if (munmap(p, (size_t)n * PAGE))
+        die("munmap");
+}
+
+static void protect(char *p, int n, int prot)
+{
+    if (mprotect(p, (size_t)n * PAGE, prot))
+        die("mprotect");
+}
+
+static void write_pages(char *p, int n)
 {
     for (int i = 0; i < n; i++)
-        ((volatile char *)p)[(size_t)i << 12] = 1;
+        ((volatile char *)p)[(size_t)i * PAGE] = 1;
 }
 
-static unsigned long long tsc(void) { unsigned a; return __rdtscp(&a); }
-
-// Each returns the ticks of one operation on @n pages.
-static unsigned long long t_fork(int n)
+static void read_pages(const char *p, int n)
 {
-    char *p = map(n, 0);
-    unsigned long long t;
-    pid_t c;
-
-    touch(p, n);
-    t = tsc();
-    c = fork();
-    if (!c)
-        _exit(0);
-    t = tsc() - t;
-    waitpid(c, 0, 0);
-    munmap(p, (size_t)n << 12);
-    return t;
-}
-
-static unsigned long long t_exit(int n)
-{
-    unsigned long long t;
-    int fd[2], go[2];
-    char b = 0;
-    pid_t c;
-
-    if (pipe(fd) || pipe(go))
-        exit(2);
-    c = fork();
-    if (!c) {
-        touch(map(n, 0), n);
-        if (write(fd[1], &b, 1) != 1 || read(go[0], &b, 1) != 1)
-            _exit(1);
-        _exit(0);
-    }
-    if (read(fd[0], &b, 1) != 1)
-        exit(2);
-    t = tsc();
-    if (write(go[1], &b, 1) != 1)
-        exit(2);
-    waitpid(c, 0, 0);
-    t = tsc() - t;
-    close(fd[0]); close(fd[1]); close(go[0]); close(go[1]);
-    return t;
-}
-
-static unsigned long long t_munmap(int n)
-{
-    char *p = map(n, 0);
-    unsigned long long t;
-
-    touch(p, n);
-    t = tsc();
-    munmap(p, (size_t)n << 12);
-    return tsc() - t;
-}
-
-static unsigned long long protect(int n, int back)
-{
-    char *p = map(n, 0);
-    unsigned long long t0, t1, t2;
-
-    touch(p, n);
-    t0 = tsc();
-    mprotect(p, (size_t)n << 12, PROT_READ);
-    t1 = tsc();
-    mprotect(p, (size_t)n << 12, PROT_READ | PROT_WRITE);
-    t2 = tsc();
-    munmap(p, (size_t)n << 12);
-    return back ? t2 - t1 : t1 - t0;
-}
-
-static unsigned long long t_protect_ro(int n) { return protect(n, 0); }
-static unsigned long long t_protect_rw(int n) { return protect(n, 1); }
-
-static unsigned long long t_touch(int n)
-{
-    char *p = map(n, 0);
-    unsigned long long t = tsc();
-
-    touch(p, n);
-    t = tsc() - t;
-    munmap(p, (size_t)n << 12);
-    return t;
-}
-
-static unsigned long long t_populate(int n)
-{
-    unsigned long long t = tsc();
-    char *p = map(n, MAP_POPULATE);
-
-    t = tsc() - t;
-    munmap(p, (size_t)n << 12);
-    return t;
-}
-
-static unsigned long long t_zero(int n)
-{
-    char *p = map(n, 0);
-    unsigned long long t = tsc();
-    int s = 0;
-
     for (int i = 0; i < n; i++)
-        s += ((volatile char *)p)[(size_t)i << 12];
-    t = tsc() - t + (unsigned)s;
-    munmap(p, (size_t)n << 12);
-    return t;
+        (void)((const volatile char *)p)[(size_t)i * PAGE];
 }
 
-static unsigned long long t_cow(int n)
-{
-    char *p = map(n, 0);
-    unsigned long long t;
-    int go[2];
-    char b = 0;
-    pid_t c;
+/* A child that waits for a byte, then exits. */
+static int go[2];
 
-    touch(p, n);
-    if (pipe(go))
-        exit(2);
-    c = fork();
+static pid_t fork_waiting(void)
+{
+    pid_t c = fork();
+    char b;
+
+    if (c < 0)
+        die("fork");
     if (!c)
         _exit(read(go[0], &b, 1) != 1);
-    t = tsc();
-    touch(p, n);
-    t = tsc() - t;
+    return c;
+}
+
+static void let_exit(pid_t c)
+{
+    char b = 0;
+    int status;
+
     if (write(go[1], &b, 1) != 1)
-        exit(2);
-    waitpid(c, 0, 0);
-    close(go[0]); close(go[1]);
-    munmap(p, (size_t)n << 12);
-    return t;
+        die("write");
+    if (waitpid(c, &status, 0) != c || status)
+        die("child");
 }
 
-static unsigned long long t_mremap(int n)
+/* Written pages, from birth to death. */
+static void life_of_pages(int size, int rep)
 {
-    // Moved by less than a table's reach, so that entries move one by one.
-    size_t len = (size_t)n << 12;
-    char *area = mmap(0, 2 * len + (4u << 20), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), *p, *q;
-    unsigned long long t;
+    int n = sizes[size];
+    char *p = map_small(n);
+    pid_t c;
 
-    p = mmap(area, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-    madvise(p, len, MADV_NOHUGEPAGE);
-    touch(p, n);
-    t = tsc();
-    q = mremap(p, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, area + len + 8192);
-    t = tsc() - t;
-    if (q == MAP_FAILED) {
-        perror("mremap");
-        exit(2);
-    }
-    munmap(area, 2 * len + (4u << 20));
-    return t;
+    TIME(FIRST_TOUCH, write_pages(p, n));
+    TIME(MPROTECT_RO, protect(p, n, PROT_READ));
+    TIME(MPROTECT_RW, protect(p, n, PROT_READ | PROT_WRITE));
+    write_pages(p, n);                              /* writable entries again, for fork to protect */
+    TIME(FORK, c = fork_waiting());
+    TIME(CHILD_EXIT, let_exit(c));
+    write_pages(p, n);
+    c = fork_waiting();
+    TIME(COW_BREAK, write_pages(p, n));             /* the old pages are the child's alone now */
+    TIME(CHILD_EXIT_OWNER, let_exit(c));
+    TIME(DONTNEED, madvise(p, (size_t)n * PAGE, MADV_DONTNEED));
+    write_pages(p, n);
+    TIME(MUNMAP, unmap(p, n));
 }
 
-static unsigned long long t_dontneed(int n)
+static void zero_pages(int size, int rep)
 {
-    char *p = map(n, 0);
-    unsigned long long t;
+    int n = sizes[size];
+    char *p = map_small(n);
 
-    touch(p, n);
-    t = tsc();
-    madvise(p, (size_t)n << 12, MADV_DONTNEED);
-    t = tsc() - t;
-    munmap(p, (size_t)n << 12);
-    return t;
+    TIME(ZERO_READ, read_pages(p, n));
+    unmap(p, n);
 }
 
-static int cmp(const void *a, const void *b)
+static void populate(int size, int rep)
 {
-    double x = *(const double *)a, y = *(const double *)b;
+    int n = sizes[size];
+    char *p;
 
-    return x < y ? -1 : x > y;
+    TIME(POPULATE, p = map(n, MAP_POPULATE));
+    unmap(p, n);
 }
 
-static void measure(const char *name, unsigned long long (*f)(int))
+/* The target is off by one page from a whole number of tables, so that entries move one by one, not table by table. */
+static void move_pages(int size, int rep)
+{
+    size_t reach = 512 * PAGE, len = (size_t)sizes[size] * PAGE, room = 2 * len + 4 * reach;
+    char *area = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *p, *to;
+    void *got;
+
+    if (area == MAP_FAILED)
+        die("mmap");
+    p = (char *)(((size_t)area + reach - 1) & -reach);
+    to = (char *)(((size_t)p + len + reach - 1) & -reach) + PAGE;
+    if (mmap(p, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != p ||
+        madvise(p, len, MADV_NOHUGEPAGE))
+        die("mmap");
+    write_pages(p, sizes[size]);
+    TIME(MREMAP, got = mremap(p, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, to));
+    if (got != to)
+        die("mremap");
+    munmap(area, room);
+}
+
+static double slope(enum op op, bool show)
 {
     double sx = 0, sy = 0, sxx = 0, sxy = 0;
 
-    f(sizes[0]);                                           // warm
     for (int k = 0; k < NSIZES; k++) {
-        double v[REPS], x = sizes[k], y;
+        double x = sizes[k], y = median(sample[op][k], REPS);
 
-        for (int r = 0; r < REPS; r++)
-            v[r] = (double)f(sizes[k]);
-        qsort(v, REPS, sizeof(v[0]), cmp);
-        y = v[REPS / 2];
-        sx += x; sy += y; sxx += x * x; sxy += x * y;
+        if (show)
+            printf("# %s %d pages: %.0f %s\n", names[op], sizes[k], y, unit());
+        sx += x;
+        sy += y;
+        sxx += x * x;
+        sxy += x * y;
     }
-    printf("PTRES pte %s ticks/page lower %.1f\n", name, (NSIZES * sxy - sx * sy) / (NSIZES * sxx - sx * sx));
-    fflush(stdout);
+    return (NSIZES * sxy - sx * sy) / (NSIZES * sxx - sx * sx);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    measure("fork", t_fork);
-    measure("exit", t_exit);
-    measure("munmap", t_munmap);
-    measure("mprotect_ro", t_protect_ro);
-    measure("mprotect_rw", t_protect_rw);
-    measure("first_touch", t_touch);
-    measure("populate", t_populate);
-    measure("cow_break", t_cow);
-    measure("zero_read", t_zero);
-    measure("mremap", t_mremap);
-    measure("dontneed", t_dontneed);
+    static void (*const part[])(int, int) = { life_of_pages, zero_pages, populate, move_pages };
+    char per[32];
+
+    (void)argv;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (pipe(go))
+        die("pipe");
+    for (size_t i = 0; i < sizeof(part) / sizeof(part[0]); i++) {
+        part[i](0, 0);                              /* warm; overwritten by the first repetition */
+        for (int rep = 0; rep < REPS; rep++)
+            for (int size = 0; size < NSIZES; size++)
+                part[i](size, rep);
+    }
+    snprintf(per, sizeof(per), "%s/page", unit());
+    for (int op = 0; op < NR_OPS; op++)
+        result("pte", names[op], per, "lower", slope(op, argc > 1));
     return 0;
 }

@@ -1,3 +1,3 @@
-// SPDX-License-Identifier: MIT
-// The smallest program to exec.
+/* SPDX-License-Identifier: MIT */
+/* The smallest static program: what fork+exec executes. */
 int main(void) { return 0; }

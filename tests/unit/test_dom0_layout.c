@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests the planning of the initial domain: layouts, their limits, and the two size options. */
 #include <CUnit/Basic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <xen/xen.h>

@@ -72,7 +72,7 @@ static long hc_multicall(u64 list, u64 count, u64 a3, u64 a4, u64 a5)
         long r;
 
         stat_inc(multicall_entries);
-        if (raw_copy(e, (const void *)at, 56)) {
+        if (guest_read(e, at, 56)) {
             rc = -XEN_EFAULT;
             break;
         }
@@ -81,7 +81,7 @@ static long hc_multicall(u64 list, u64 count, u64 a3, u64 a4, u64 a5)
         pt_batch_token(at + RESULT_OFF);
         r = e[0] == __HYPERVISOR_multicall || e[0] == __HYPERVISOR_iret ? -XEN_EINVAL
             : dispatch(e[0], e[2], e[3], e[4], e[5], e[6]);
-        if (!raw_write64(at + RESULT_OFF, (u64)r)) {
+        if (ptwr_on() ? copy_to_guest(at + RESULT_OFF, &r, 8) : !raw_write64(at + RESULT_OFF, (u64)r)) {
             rc = -XEN_EFAULT;
             break;
         }

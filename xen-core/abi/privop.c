@@ -305,7 +305,7 @@ void emulate_privileged(struct vcpu *v, struct cpu_regs *regs, unsigned vector)
     unsigned avail = 0, len = 0;
 
     if (guest_range_ok(rip, sizeof(b)))
-        avail = (unsigned)(sizeof(b) - raw_copy(b, (const void *)rip, sizeof(b)));
+        avail = (unsigned)(sizeof(b) - guest_read(b, rip, sizeof(b)));
     stat_inc(privop);
     if (vector == 6) {
         if (avail >= 7 && !__builtin_memcmp(b, forced, 5) && b[5] == 0x0f && b[6] == 0xa2) {

@@ -78,7 +78,7 @@ static void guest_page_fault(struct vcpu *v, struct cpu_regs *regs)
     u32 err = regs->error_code;
 
     stat_inc(exit_page_fault);
-    if (ptwr_on() && !(err & PF_P) && guest_range_ok(addr, 1) &&
+    if (ptwr_on() && guest_range_ok(addr, 1) &&
         ptwr_fault(v->domain->mm, v->guest_kernel ? v->root_kernel : v->root_user, addr))
         return;
     if (v->guest_kernel && (err & (PF_P | PF_W | PF_RSVD)) == (PF_P | PF_W) && guest_range_ok(addr, 1) &&
@@ -174,9 +174,6 @@ void trap_handler(struct cpu_regs *regs)
     }
     if (regs->rip == (u64)guest_iretq)
         iret_failed(regs);
-    if (vec == 14 && ptwr_on() && current_vcpu() && guest_range_ok(read_cr2(), 1) &&
-        ptwr_fault(current_domain()->mm, current_vcpu()->root_kernel, read_cr2()))
-        return;                                  /* the access is repeated */
     if (fixup_exception(regs))
         return;
     panic_regs(regs, "exception %u in the hypervisor, error code %#x, cr2 %#llx", vec, regs->error_code,

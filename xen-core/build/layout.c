@@ -3,6 +3,7 @@
  * tables, stack) and, when the kernel names an address for it, the p2m list in a mapping of its own. */
 #include "build/layout.h"
 
+#include <stdint.h>
 #include <xen/xen.h>
 
 #include "arch/layout.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The pages that a PV kernel reads first: start_info, and the hypercall page for kernels that ask for one. */
+#include <stdint.h>
 #include <xen/xen.h>
 
 #include "build/builder.h"
