@@ -9,4 +9,8 @@
  * valid one of @d before it is read, so a stale entry leads to a miss, never astray.  False: not mapped that far. */
 bool pt_walk_table(struct mm_domain *d, mfn_t root, u64 va, int level, mfn_t *table);
 
+/* Do the tables under @root permit the access to @addr that the page-fault error code @error describes?  Then the fault
+ * came from something that has changed since. */
+bool pt_walk_permits(struct mm_domain *d, mfn_t root, u64 addr, u32 error);
+
 #endif

@@ -245,16 +245,12 @@ emulate:
     return false;
 }
 
-bool ptwr_fault(struct mm_domain *d, mfn_t root, u64 addr)
+bool ptwr_fault(struct mm_domain *d, mfn_t root, u64 addr, u32 error)
 {
     struct ptwr_dom *p = d->ptwr;
     bool hit = false;
     mfn_t l2;
 
-    if (load_relaxed(&p->owner) == env_cpu() + 1)
-        return false;                           /* our own access, under the lock: nothing is open */
-    if (!load_relaxed(&p->slot[0].f) && !load_relaxed(&p->slot[1].f))
-        return false;
     lock(p);
     if (pt_walk_table(d, root, addr, 2, &l2)) {
         const u64 *at = (u64 *)env_map(l2) + pt_index(addr, 2);
@@ -267,6 +263,7 @@ bool ptwr_fault(struct mm_domain *d, mfn_t root, u64 addr)
             }
         }
     }
+    hit = hit || pt_walk_permits(d, root, addr, error);
     unlock(p);
     return hit;
 }

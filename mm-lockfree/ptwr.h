@@ -58,7 +58,8 @@ void env_ptwr_bad_entry(void);
  * afterwards; false: this CPU holds the lock anyway. */
 bool ptwr_access_begin(struct mm_domain *d);
 
-/* A fault at @addr under @root: true when it lay under an unhooked entry, which is closed now: repeat the access. */
-bool ptwr_fault(struct mm_domain *d, mfn_t root, u64 addr);
+/* A fault with @error at @addr under @root: true when it lay under an unhooked entry, which is closed now (by us, or by
+ * another CPU since the fault): repeat the access. */
+bool ptwr_fault(struct mm_domain *d, mfn_t root, u64 addr, u32 error);
 
 #endif

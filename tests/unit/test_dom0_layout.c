@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests the planning of the initial domain: layouts, their limits, and the two size options. */
+/* Tests the planning of the initial domain: layouts, their limits, and the size option. */
 #include <CUnit/Basic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -93,7 +93,7 @@ static void check_plan(const struct layout_request *rq, const struct layout *lo)
 
 static void plan_ok(const struct layout_request *rq, struct layout *lo)
 {
-    struct layout_error err = { "none", 0, 0 };
+    struct layout_error err = { "none", 0, 0, false };
     int rc = layout_plan(rq, lo, &err);
 
     CU_ASSERT_EQUAL(rc, 0);
@@ -106,7 +106,7 @@ static void plan_ok(const struct layout_request *rq, struct layout *lo)
 /* The plan must be refused with a rule that contains @word. */
 static struct layout_error plan_bad(const struct layout_request *rq, const char *word)
 {
-    struct layout_error err = { "none", 0, 0 };
+    struct layout_error err = { "none", 0, 0, false };
     struct layout lo;
 
     CU_ASSERT_EQUAL(layout_plan(rq, &lo, &err), -1);
@@ -220,7 +220,8 @@ static void test_too_small(void)
 
     plan_ok(&rq, &lo);
     rq.nr_pages = PAGES(64 * MIB);
-    err = plan_bad(&rq, "too little memory");
+    err = plan_bad(&rq, "first page tables");
+    CU_ASSERT(err.memory);
     CU_ASSERT_EQUAL(err.limit, rq.nr_pages);
     need = err.value;
     CU_ASSERT(need > rq.nr_pages);
@@ -231,9 +232,13 @@ static void test_too_small(void)
     rq.nr_pages = need;
     plan_ok(&rq, &lo);
     rq.nr_pages = need - 1;
-    plan_bad(&rq, "too little memory");
+    plan_bad(&rq, "first page tables");
     rq.nr_pages = 0;
-    plan_bad(&rq, "memory of the domain");
+    CU_ASSERT(plan_bad(&rq, "initrd").memory);
+    rq.mod_size = 0;
+    CU_ASSERT(plan_bad(&rq, "first page tables").memory);
+    rq.has_init_p2m = false;
+    CU_ASSERT(plan_bad(&rq, "first page tables").memory);
     rq.nr_pages = ~0ull;
     plan_bad(&rq, "memory of the domain");
     rq = linux_request(1 * GIB);
@@ -336,26 +341,6 @@ static void test_mem_option(void)
     }
 }
 
-static void test_vcpu_option(void)
-{
-    CU_ASSERT_EQUAL(vcpu_option_parse(NULL, 2, 512), 2);
-    CU_ASSERT_EQUAL(vcpu_option_parse("", 700, 512), 512);
-    CU_ASSERT_EQUAL(vcpu_option_parse("32", 2, 512), 32);
-    CU_ASSERT_EQUAL(vcpu_option_parse("512", 2, 512), 512);
-    CU_ASSERT_EQUAL(vcpu_option_parse("4-8", 2, 512), 4);
-    CU_ASSERT_EQUAL(vcpu_option_parse("4-8", 6, 512), 6);
-    CU_ASSERT_EQUAL(vcpu_option_parse("4-8", 16, 512), 8);
-    CU_ASSERT_EQUAL(vcpu_option_parse("-8", 16, 512), 8);
-    CU_ASSERT_EQUAL(vcpu_option_parse("4-", 2, 512), 4);
-    CU_ASSERT_EQUAL(vcpu_option_parse("0", 2, 512), 0);
-    CU_ASSERT_EQUAL(vcpu_option_parse("513", 2, 512), 0);
-    CU_ASSERT_EQUAL(vcpu_option_parse("8-4", 2, 512), 0);
-    CU_ASSERT_EQUAL(vcpu_option_parse("4x", 2, 512), 0);
-    CU_ASSERT_EQUAL(vcpu_option_parse("4-x", 2, 512), 0);
-    CU_ASSERT_EQUAL(vcpu_option_parse("-", 600, 512), 512);
-    CU_ASSERT_EQUAL(vcpu_option_parse("4294967297", 2, 512), 0);
-}
-
 int main(void)
 {
     CU_pSuite suite;
@@ -373,7 +358,6 @@ int main(void)
     CU_ADD_TEST(suite, test_too_small);
     CU_ADD_TEST(suite, test_forged);
     CU_ADD_TEST(suite, test_mem_option);
-    CU_ADD_TEST(suite, test_vcpu_option);
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();
     failures = CU_get_number_of_failures();

@@ -79,8 +79,10 @@ static void guest_page_fault(struct vcpu *v, struct cpu_regs *regs)
 
     stat_inc(exit_page_fault);
     if (ptwr_on() && guest_range_ok(addr, 1) &&
-        ptwr_fault(v->domain->mm, v->guest_kernel ? v->root_kernel : v->root_user, addr))
+        ptwr_fault(v->domain->mm, v->guest_kernel ? v->root_kernel : v->root_user, addr, err)) {
+        invlpg(addr & PAGE_MASK);
         return;
+    }
     if (v->guest_kernel && (err & (PF_P | PF_W | PF_RSVD)) == (PF_P | PF_W) && guest_range_ok(addr, 1) &&
         emulate_pte_write(v, regs, addr, err))
         return;

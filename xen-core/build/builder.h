@@ -7,6 +7,9 @@
 #include "base/types.h"
 #include "build/layout.h"
 
+struct boot_module;
+struct domain;
+
 struct builder {
     struct domain *d;
     struct layout lo;
@@ -17,12 +20,21 @@ struct builder {
 
 static inline void *builder_map(const struct builder *b, u64 pfn) { return env_map(MFN(b->p2m[pfn])); }
 
+/* Makes the p2m list for the plan @b->lo of @d: empty but for its own pages. */
+void builder_begin(struct builder *b, struct domain *d);
+
+/* Makes the frames of the page-aligned module @m the initrd's pages, and clears the end of the last one. */
+void builder_give_initrd(struct builder *b, const struct boot_module *m);
+
+/* Gives every page below pfn @end a frame: those that have none yet a zeroed one. */
+void builder_populate(struct builder *b, u64 end);
+
 /* Copies @len bytes to pseudo-physical address @gpa, which is populated. */
 void builder_write(struct builder *b, u64 gpa, const void *src, u64 len);
 
 /* Writes the page tables of the initial mapping, and of the p2m list when it has its own; everything is
- * populated.  Returns the L4 frame. */
-mfn_t builder_tables(struct builder *b);
+ * populated.  The L4 is pfn lo.pt_pfn. */
+void builder_tables(struct builder *b);
 
 /* Fills the start_info page; @cmdline is cut to what fits. */
 void builder_start_info(struct builder *b, const char *cmdline, u64 mod_size);

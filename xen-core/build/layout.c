@@ -17,7 +17,13 @@
 
 static int fail(struct layout_error *err, const char *rule, u64 value, u64 limit)
 {
-    *err = (struct layout_error){ rule, value, limit };
+    *err = (struct layout_error){ rule, value, limit, false };
+    return -1;
+}
+
+static int too_small(struct layout_error *err, const char *what, u64 need, u64 have)
+{
+    *err = (struct layout_error){ what, need, have, true };
     return -1;
 }
 
@@ -120,11 +126,10 @@ int layout_plan(const struct layout_request *rq, struct layout *lo, struct layou
     *lo = (struct layout){ .nr_pages = rq->nr_pages, .flags = SIF_PRIVILEGED | SIF_INITDOMAIN };
     if (check_image(rq, err))
         return -1;
-    if (rq->nr_pages == 0 || rq->nr_pages > MAX_PAGES)
+    if (rq->nr_pages > MAX_PAGES)
         return fail(err, "memory of the domain in pages", rq->nr_pages, MAX_PAGES);
     if (rq->mod_size > rq->nr_pages << PAGE_SHIFT)
-        return fail(err, "too little memory for the initrd: bytes of the initrd, of memory", rq->mod_size,
-                    rq->nr_pages << PAGE_SHIFT);
+        return too_small(err, "the initrd", (rq->mod_size >> PAGE_SHIFT) + 1, rq->nr_pages);
 
     lo->v_start = rq->virt_base;
     lo->mod_pages = ROUND_UP(rq->mod_size, PAGE_SIZE) >> PAGE_SHIFT;
@@ -156,6 +161,6 @@ int layout_plan(const struct layout_request *rq, struct layout *lo, struct layou
         need += lo->mod_pages;
     }
     if (need > rq->nr_pages)
-        return fail(err, "too little memory: pages needed to start, pages given", need, rq->nr_pages);
+        return too_small(err, "kernel, initrd and first page tables", need, rq->nr_pages);
     return 0;
 }

@@ -37,8 +37,9 @@ struct layout {
     u32 flags;                 /* start_info.flags */
 };
 
-/* Why a request cannot be met: the rule, the offending value, and the limit it broke. */
-struct layout_error { const char *rule; u64 value, limit; };
+/* Why a request cannot be met: the rule, the offending value, and the limit it broke.  With @memory the rule
+ * is what memory is too small for, and the numbers are the pages needed and the pages given. */
+struct layout_error { const char *rule; u64 value, limit; bool memory; };
 
 /* Plans the initial domain.  0, or -1 with @err filled. */
 int layout_plan(const struct layout_request *rq, struct layout *lo, struct layout_error *err);
@@ -54,9 +55,5 @@ bool mem_option_parse(const char *s, struct mem_option *opt);
 /* Pages for the domain out of @available pages: the size asked for (everything by default), between min and
  * max, and never more than there are. */
 u64 mem_option_pages(const struct mem_option *opt, u64 available);
-
-/* Reads Xen's dom0_max_vcpus= grammar: <n>, or [<min>]-[<max>] to bound @nr_cpus.  An empty or NULL string
- * means @nr_cpus.  0: malformed, or outside 1..@limit. */
-u32 vcpu_option_parse(const char *s, u32 nr_cpus, u32 limit);
 
 #endif

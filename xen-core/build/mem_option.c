@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads dom0_mem= and dom0_max_vcpus=, and turns them into numbers for the machine at hand. */
+/* Reads dom0_mem=, and turns it into pages of the machine at hand. */
 #include "build/layout.h"
 
 /* A decimal number at *@s, which moves behind it.  False: no digit, or too large for 64 bits. */
@@ -104,25 +104,4 @@ u64 mem_option_pages(const struct mem_option *opt, u64 available)
     if (opt->max.set)
         n = MIN(n, pages_of(&opt->max, available));
     return MIN(n, available);
-}
-
-u32 vcpu_option_parse(const char *s, u32 nr_cpus, u32 limit)
-{
-    u64 lo = 1, hi = limit, n = MIN(nr_cpus, limit);
-
-    if (!s || !*s)
-        return n;
-    if (*s != '-' && !number(&s, &lo))
-        return 0;
-    if (*s == '-') {
-        s++;
-        if (*s && !number(&s, &hi))
-            return 0;
-        n = MIN(MAX(n, lo), hi);
-    } else {
-        n = hi = lo;
-    }
-    if (*s || lo < 1 || hi < lo || hi > limit)
-        return 0;
-    return n;
 }

@@ -42,7 +42,7 @@ static u64 map_pages(const struct builder *b, u64 *l4, u64 va, u64 pfn, u64 nr, 
     return next;
 }
 
-mfn_t builder_tables(struct builder *b)
+void builder_tables(struct builder *b)
 {
     const struct layout *lo = &b->lo;
     u64 *l4 = builder_map(b, lo->pt_pfn);
@@ -54,5 +54,4 @@ mfn_t builder_tables(struct builder *b)
         end = map_pages(b, l4, lo->list_va, lo->list_first_pfn, lo->list_pages, lo->p2m_table_pfn);
         BUG_ON(end != lo->p2m_table_pfn + lo->p2m_tables);
     }
-    return MFN(b->p2m[lo->pt_pfn]);
 }
