@@ -2,7 +2,6 @@
 # Builds the hypervisor image; `make bench` and `make check` do everything that they need by themselves.
 
 BUILD   := build
-OUT     ?= out
 ifeq ($(origin CC),default)
 CC      := gcc
 endif
@@ -19,7 +18,7 @@ HV_S   := $(wildcard xen-core/*/*.S)
 HV_OBJ := $(HV_C:%.c=$(BUILD)/hv/%.o) $(HV_S:%.S=$(BUILD)/hv/%.o)
 HV_LIB := -l:liblzma.a -l:liblz4.a -l:libzstd.a -l:libz.a
 
-.PHONY: all bench check run deps clean hv
+.PHONY: all bench check run deps guest image clean hv
 all: hv
 hv: $(BUILD)/ptarmigan
 
@@ -42,6 +41,28 @@ $(BUILD)/ptarmigan.elf: $(HV_OBJ) $(BUILD)/hv.lds
 # QEMU's and GRUB's multiboot loaders want a 32-bit ELF; the addresses they use are the physical ones.
 $(BUILD)/ptarmigan: $(BUILD)/ptarmigan.elf
 	objcopy -O elf32-i386 -S $< $@
+
+# Set-up steps: packages, the guest's kernel, its root.  Each does nothing when its result is there.
+deps:
+	@stress/deps.sh
+
+guest: deps
+	@[ -n "$(KERNEL)" ] || stress/fetch.sh $(BUILD)/guest
+	@if echo "$(PEERS)" | grep -q xen; then stress/fetch.sh $(BUILD)/guest xen; fi
+	@stress/mkinitramfs.sh $(BUILD)/initramfs.cpio $(BUILD)
+
+# The headers that the sources need come with deps, so the image is built by a second make.
+image: deps
+	@$(MAKE) --no-print-directory hv
+
+bench: guest image
+	@python3 stress/bench.py
+
+run: guest image
+	@stress/run.sh
+
+check: guest image
+	@tests/check.sh
 
 clean:
 	rm -rf $(BUILD)

@@ -325,17 +325,18 @@ static long mmuext_op(u64 list, u64 count, u64 done_ptr, u64 domid, u64 a5)
 
 /* In ptwr mode every operation on page tables is one critical section of the domain. */
 #define BRACKET(name, why) \
+    static __attribute__((noinline, cold)) long name##_ptwr(u64 a1, u64 a2, u64 a3, u64 a4, u64 a5) \
+    { \
+        struct mm_domain *mm = current_domain()->mm; \
+        long rc; \
+        ptwr_enter(mm, STAT_ptwr_flush_##why); \
+        rc = name(a1, a2, a3, a4, a5); \
+        ptwr_exit(mm); \
+        return rc; \
+    } \
     long hc_##name(u64 a1, u64 a2, u64 a3, u64 a4, u64 a5) \
     { \
-        if (ptwr_on()) { \
-            struct mm_domain *mm = current_domain()->mm; \
-            long rc; \
-            ptwr_enter(mm, STAT_ptwr_flush_##why); \
-            rc = name(a1, a2, a3, a4, a5); \
-            ptwr_exit(mm); \
-            return rc; \
-        } \
-        return name(a1, a2, a3, a4, a5); \
+        return ptwr_on() ? name##_ptwr(a1, a2, a3, a4, a5) : name(a1, a2, a3, a4, a5); \
     }
 BRACKET(mmu_update, mmu_update)
 BRACKET(update_va_mapping, va_mapping)
