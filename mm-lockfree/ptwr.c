@@ -26,7 +26,7 @@ bool ptwr_init(struct mm_domain *d, bool many_vcpus)
 
 static void lock(struct ptwr_dom *p)
 {
-    while (atomic_xchg32(&p->lock, 1)) {
+    while (load_relaxed(&p->lock) || atomic_xchg32(&p->lock, 1)) {
         tlb_poll();
         cpu_relax();
     }
@@ -145,12 +145,31 @@ void ptwr_enter(struct mm_domain *d, enum stat_id why)
         stats_cpu[env_cpu()].n[why]++;
 }
 
-bool ptwr_access_begin(struct mm_domain *d)
+static bool any_open(const struct ptwr_dom *p)
 {
-    if (load_relaxed(&d->ptwr->owner) == env_cpu() + 1)
-        return false;
+    return load_acquire(&p->slot[0].f) || load_acquire(&p->slot[1].f);
+}
+
+enum ptwr_access ptwr_access_begin(struct mm_domain *d)
+{
+    struct ptwr_dom *p = d->ptwr;
+
+    if (load_relaxed(&p->owner) == env_cpu() + 1)
+        return PTWR_OURS;
+    atomic_faa32(&p->accessors, 1);                                   /* W3 */
+    if (likely(!load_acquire(&p->opening) && !any_open(p)))
+        return PTWR_COUNTED;
+    atomic_faa32(&p->accessors, -1u);
     ptwr_enter(d, STAT_ptwr_flush_other);
-    return true;
+    return PTWR_LOCKED;
+}
+
+void ptwr_access_end(struct mm_domain *d, enum ptwr_access how)
+{
+    if (how == PTWR_COUNTED)
+        atomic_faa32(&d->ptwr->accessors, -1u);
+    else if (how == PTWR_LOCKED)
+        ptwr_exit(d);
 }
 
 void ptwr_exit(struct mm_domain *d) { unlock(d->ptwr); }
@@ -221,13 +240,19 @@ bool ptwr_open_fault(struct mm_domain *d, mfn_t root, struct frame *f, u64 addr)
             goto emulate;
     } while (!atomic_cas64(&f->fw, &w, (w | FW_BUSY) & ~FW_VALID));
     frame_drain_k(f);
+    atomic_xchg32(&p->opening, 1);                                    /* W3 */
+    while (load_acquire(&p->accessors)) {
+        tlb_poll();
+        cpu_relax();
+    }
     s->hook = NULL;
     if (meta->back != BACK_NONE) {
         s->hook = (u64 *)((char *)env_map(MFN(meta->back >> PAGE_SHIFT)) + (meta->back & (PAGE_SIZE - 1)));
         set_bits(s->hook, 0, PTE_US);
         flush_domain();                                               /* W1 */
     }
-    s->f = f;
+    store_release(&s->f, f);
+    store_release(&p->opening, 0);
     s->map_pte = slot_pte;
     s->map_table = frame_of(map);
     __builtin_memcpy(s->snapshot, frame_map(f), PAGE_SIZE);
@@ -251,6 +276,8 @@ bool ptwr_fault(struct mm_domain *d, mfn_t root, u64 addr, u32 error)
     bool hit = false;
     mfn_t l2;
 
+    if (!any_open(p))
+        return pt_walk_permits(d, root, addr, error);
     lock(p);
     if (pt_walk_table(d, root, addr, 2, &l2)) {
         const u64 *at = (u64 *)env_map(l2) + pt_index(addr, 2);

@@ -16,6 +16,7 @@
  * Commits at  open: the CAS that sets BUSY.  close: the CAS that sets VALID.
  * Pairs       W1: L2 entry cleared -> all CPUs flushed -> mapping made writable; W2: mapping made read-only -> all CPUs
  *             flushed -> entries compared.
+ *             W3: accessors raised (locked) -> opening and slots read, vs. opening set (locked) -> accessors read.
  * Progress    blocking: one operation of a domain at a time. */
 #ifndef PT_PTWR_H
 #define PT_PTWR_H
@@ -36,6 +37,8 @@ struct ptwr_slot {
 struct ptwr_dom {
     u32 lock __cacheline;
     u32 owner;                 /* CPU + 1 that holds it */
+    u32 opening;               /* a table is about to be opened: no new accessor may start */
+    u32 accessors;             /* CPUs inside a guest copy that started while nothing was open */
     struct ptwr_slot slot[2];
 };
 enum { PTWR_ACTIVE, PTWR_INACTIVE };
@@ -54,9 +57,10 @@ bool ptwr_open_fault(struct mm_domain *d, mfn_t root, struct frame *f, u64 addr)
 /* Bound above: the guest left an unacceptable entry in an open table (which was put back): it must die. */
 void env_ptwr_bad_entry(void);
 
-/* The hypervisor is about to access guest memory: closes what is open and keeps it so.  True: ptwr_exit() is due
- * afterwards; false: this CPU holds the lock anyway. */
-bool ptwr_access_begin(struct mm_domain *d);
+/* Brackets the hypervisor's own access to guest memory: nothing is open from begin to end. */
+enum ptwr_access { PTWR_OURS, PTWR_COUNTED, PTWR_LOCKED };
+enum ptwr_access ptwr_access_begin(struct mm_domain *d);
+void ptwr_access_end(struct mm_domain *d, enum ptwr_access how);
 
 /* A fault with @error at @addr under @root: true when it lay under an unhooked entry, which is closed now (by us, or by
  * another CPU since the fault): repeat the access. */

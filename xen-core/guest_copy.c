@@ -14,11 +14,10 @@ static size_t copy(void *dst, const void *src, size_t len)
 
     if (ptwr_on()) {
         struct mm_domain *mm = current_domain()->mm;
-        bool held = ptwr_access_begin(mm);
+        enum ptwr_access how = ptwr_access_begin(mm);
 
         left = raw_copy(dst, src, len);
-        if (held)
-            ptwr_exit(mm);
+        ptwr_access_end(mm, how);
         return left;
     }
     return raw_copy(dst, src, len);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The guest's init: runs what the kernel command line asks for, prints results as lines that begin with "PT" (see
-# ptbench.h; stress/benchlib/guest.py reads them), and powers off.
+# ptbench.h; stress/benchlib/console.py reads them), and powers off.
 #   ptbench.run=A:B      workloads: dbench, forkexec, micro, pte, idle (none); without it an interactive shell
 #   ptbench.secs=S       seconds of each part of forkexec, and of each dbench run
 #   ptbench.clients=N:M  client counts of dbench; forkexec has one client a vCPU
@@ -50,8 +50,8 @@ run_dbench() {    # run_dbench CLIENTS
 }
 
 stty -echo
-# A PV guest has no 2 MiB pages: neither has the guest without a hypervisor that it is compared with.
-echo never > /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null
+# A PV guest has no 2 MiB pages: the guest without a hypervisor that it is compared with must not use them unasked.
+echo madvise > /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null
 echo "PTBEGIN cpus=$(nproc) kernel=$(uname -r) uptime=$(cut -d ' ' -f 1 /proc/uptime) mem=$(awk '/MemTotal/ { print $2 }' /proc/meminfo)"
 for work in $(echo "$run" | tr : ' '); do
     case $work in

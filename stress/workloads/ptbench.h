@@ -33,10 +33,9 @@ static inline const char *unit(void) { return icount() ? "instructions" : "ns"; 
 static inline double ticks(void)
 {
     struct timespec t;
-    unsigned int aux;
 
     if (icount())
-        return (double)__rdtscp(&aux);
+        return (double)__rdtsc();
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }

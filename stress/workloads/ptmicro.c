@@ -16,7 +16,7 @@
 #include "ptbench.h"
 
 #define BATCHES 5
-#define BATCH_NS 8e6            /* the least time of a batch; under -icount 1 ns is 1 instruction */
+#define BATCH_NS 5e6            /* the least time of a batch; under -icount 1 ns is 1 instruction */
 #define FAULT_PAGES 256
 #define BIG_PAGES 1024
 #define PAGE 4096

@@ -14,16 +14,16 @@
 
 #define REPS 3
 #define PAGE 4096ul
-static const int sizes[] = { 1000, 2500, 5000, 7500, 10000 };
+static const int sizes[] = { 1000, 3000, 6000, 10000 };
 #define NSIZES (int)(sizeof(sizes) / sizeof(sizes[0]))
 
 enum op {
     FORK, CHILD_EXIT, CHILD_EXIT_OWNER, MUNMAP, MPROTECT_RO, MPROTECT_RW, MREMAP, FIRST_TOUCH, POPULATE, ZERO_READ,
-    COW_BREAK, DONTNEED, NR_OPS
+    COW_BREAK, COW_COPY, DONTNEED, NR_OPS
 };
 static const char *const names[NR_OPS] = {
     "fork", "child_exit", "child_exit_owner", "munmap", "mprotect_ro", "mprotect_rw", "mremap", "first_touch", "populate",
-    "zero_page_read", "cow_break", "madv_dontneed",
+    "zero_page_read", "cow_break", "cow_copy", "madv_dontneed",
 };
 static double sample[NR_OPS][NSIZES][REPS];
 
@@ -116,9 +116,9 @@ static void life_of_pages(int size, int rep)
     write_pages(p, n);                              /* writable entries again, for fork to protect */
     TIME(FORK, c = fork_waiting());
     TIME(CHILD_EXIT, let_exit(c));
-    write_pages(p, n);
+    TIME(COW_BREAK, write_pages(p, n));             /* each page has one owner again: no copy */
     c = fork_waiting();
-    TIME(COW_BREAK, write_pages(p, n));             /* the old pages are the child's alone now */
+    TIME(COW_COPY, write_pages(p, n));              /* the old pages are the child's alone now */
     TIME(CHILD_EXIT_OWNER, let_exit(c));
     TIME(DONTNEED, madvise(p, (size_t)n * PAGE, MADV_DONTNEED));
     write_pages(p, n);

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/* The test guest: a PV kernel that does nothing but try the hypervisor's interfaces, and say what it found. */
+#ifndef TEST_GUEST_H
+#define TEST_GUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <xen/xen.h>
+#include <xen/callback.h>
+#include <xen/event_channel.h>
+#include <xen/memory.h>
+#include <xen/sched.h>
+#include <xen/vcpu.h>
+#include <xen/version.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int64_t s64;
+
+#define PAGE 4096ul
+#define VIRT_BASE 0xffffffff80000000ul
+#define NR_VCPUS 2
+#define STACK_SIZE 16384
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+#define EPERM 1
+#define ENOENT 2
+#define ESRCH 3
+#define EFAULT 14
+#define EBUSY 16
+#define EEXIST 17
+#define EINVAL 22
+#define ENOSYS 38
+#define ETIME 62
+
+/* As trap_common leaves them; vec 256 upcall, 257 SYSCALL, 258 failsafe, 259 compatibility SYSCALL. */
+struct regs {
+    u64 r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi;
+    u64 vec, err, rip;
+    u32 cs, mask;                           /* the mask byte that was saved */
+    u64 rflags, rsp, ss;
+};
+
+#define VEC_EVENT 256
+#define VEC_SYSCALL 257
+#define VEC_FAILSAFE 258
+#define VEC_SYSCALL32 259
+
+struct frame_iret { u64 rax, r11, rcx, flags, rip, cs, rflags, rsp, ss; };
+
+struct cpu {
+    u32 id;
+    vcpu_info_t *info;
+    u64 test_sp;                            /* where an unexpected trap continues; 0: nowhere */
+    u64 frame_sp;                           /* where a trap from user mode, or one that enter() awaits, continues */
+    bool catch_all;                         /* enter() awaits a trap from kernel mode as well */
+    struct regs trap;                       /* the last trap that was expected */
+    u64 trap_cr2;
+    u32 traps;                              /* how many there were */
+    u32 upcalls;
+    struct regs upcall;                     /* the frame of the last one */
+    void (*work)(void *);                   /* vCPUs other than 0: what to run now */
+    void *work_arg;
+};
+
+extern struct cpu cpus[NR_VCPUS];
+extern char stacks[NR_VCPUS * 2][STACK_SIZE];
+extern struct start_info *si;
+extern shared_info_t *shared;
+extern u64 port_count[64];                  /* upcalls by port */
+extern bool mode_ptwr;                      /* the hypervisor runs with pt_update=ptwr */
+extern u32 race_rounds;
+
+/* Found by the stack: the segment bases are what is being tested. */
+static inline struct cpu *this_cpu(void)
+{
+    u64 sp;
+
+    __asm__ volatile("mov %%rsp, %0" : "=r"(sp));
+    return *(struct cpu **)(sp & ~(STACK_SIZE - 1ul));
+}
+
+/* Hypercalls ------------------------------------------------------------------------------------------- */
+
+static inline long hypercall(u64 nr, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5)
+{
+    register u64 r10 __asm__("r10") = a4;
+    register u64 r8 __asm__("r8") = a5;
+    long rc = (long)nr;
+
+    __asm__ volatile("syscall" : "+a"(rc), "+D"(a1), "+S"(a2), "+d"(a3), "+r"(r10), "+r"(r8) :: "rcx", "r11", "memory", "cc");
+    return rc;
+}
+#define HC_(nr, a, b, c, d, e, ...) hypercall(nr, (u64)(a), (u64)(b), (u64)(c), (u64)(d), (u64)(e))
+#define HC(name, ...) HC_(__HYPERVISOR_##name, __VA_ARGS__, 0, 0, 0, 0, 0)
+
+/* Output and small things -------------------------------------------------------------------------------- */
+
+void *memset(void *d, int c, size_t n);
+void *memcpy(void *d, const void *s, size_t n);
+int memcmp(const void *a, const void *b, size_t n);
+size_t strlen(const char *s);
+const char *strstr_(const char *s, const char *what);
+void format(char *buf, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void format_va(char *buf, size_t size, const char *fmt, __builtin_va_list ap);
+void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void shutdown(u32 reason) __attribute__((noreturn));
+const char *option(const char *name);       /* value of name=value in the command line, ended by a blank; or NULL */
+u64 now_ns(void);
+static inline void pause_(void) { __asm__ volatile("pause" ::: "memory"); }
+static inline u64 load(const void *p) { return *(const volatile u64 *)p; }
+
+/* Traps ---------------------------------------------------------------------------------------------------- */
+
+/* Runs one instruction (more may follow); true when it trapped: this_cpu()->trap says how.  A(...) protects commas. */
+#define A(...) __VA_ARGS__
+#define EX_TABLE(a, b) ".pushsection .ex_table, \"a\"\n .quad " a ", " b "\n .popsection\n"
+#define TRY(insn, out, in) ({ \
+    u32 f_ = 0; \
+    __asm__ volatile("1: " insn "\n jmp 3f\n2: mov $1, %k[f_]\n3:\n" EX_TABLE("1b", "2b") \
+                     : [f_] "+r"(f_) out : in : "memory", "cc"); \
+    (bool)f_; })
+
+static inline bool try_read(const void *p, u64 *v)
+{
+    u64 x = 0;
+    bool bad = TRY("mov (%[p]), %[x]", A(, [x] "=&r"(x)), A([p] "r"(p)));
+
+    if (v)
+        *v = x;
+    return bad;
+}
+static inline bool try_write(void *p, u64 v) { return TRY("movq %[v], (%[p])", , A([p] "r"(p), [v] "r"(v))); }
+
+int run_guarded(void (*fn)(void *), void *arg, u64 *save_sp);
+void leave(u64 sp) __attribute__((noreturn));
+int enter_frame(const struct frame_iret *f, u64 *save_sp);
+void call_preserving(u64 regs[14]);
+void register_traps(void);
+void trap_handler(struct regs *r);
+
+/* Goes to @f by the iret hypercall and comes back at the next trap (from user mode; with @any from any mode). */
+struct regs *enter(const struct frame_iret *f, bool any);
+
+extern char trap_stubs[256][16], event_entry[], syscall_entry[], syscall32_entry[], failsafe_entry[], vcpu_start[];
+extern char hypercall_page[];
+
+/* Tests ----------------------------------------------------------------------------------------------------- */
+
+struct test { const char *name; void (*fn)(void); };
+#define TEST(name_) \
+    static void test_##name_(void); \
+    static const struct test entry_##name_ __attribute__((used, section(".tests"))) = { #name_, test_##name_ }; \
+    static void test_##name_(void)
+
+void fail_at(const char *file, int line, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+#define FAIL(...) fail_at(__FILE_NAME__, __LINE__, __VA_ARGS__)
+#define CHECK(c) ({ bool c_ = (c); if (!c_) FAIL("not true: %s", #c); c_; })
+#define EQ(got, want) ({ \
+    long g_ = (long)(got), w_ = (long)(want); \
+    if (g_ != w_) \
+        FAIL("%s = %#lx, expected %#lx", #got, g_, w_); \
+    g_ == w_; })
+#define REQUIRE(c) ({ if (!CHECK(c)) abandon_test(); })
+void abandon_test(void) __attribute__((noreturn));
+void fail_trap(const struct regs *r, u64 cr2);
+
+/* Checks the last expected trap. */
+#define TRAPPED(vec_, err_) ({ EQ(this_cpu()->trap.vec, vec_); EQ(this_cpu()->trap.err, err_); })
+
+/* Starts vCPU 1 if need be; runs @fn on it; waits for it. */
+void vcpu1_run(void (*fn)(void *), void *arg);
+void vcpu1_wait(void);
+bool vcpu1_start(void);
+void vcpu1_context(struct vcpu_guest_context *ctx);
+extern bool vcpu1_started;
+void vcpu_main(struct cpu *c) __attribute__((noreturn));
+void guest_main(struct start_info *info) __attribute__((noreturn));
+void run_crash(const char *name);
+
+/* Memory ------------------------------------------------------------------------------------------------------ */
+
+#define P   1ul
+#define RW  2ul
+#define US  4ul
+#define PWT 8ul
+#define PCD 16ul
+#define AC  32ul
+#define DI  64ul
+#define PSE 128ul
+#define G   256ul
+#define NX  (1ul << 63)
+#define MFN_MASK 0x000ffffffffff000ul
+#define M2P ((const u64 *)0xffff800000000000ul)
+#define HV_BASE 0xffff800000000000ul
+#define HV_END 0xffff880000000000ul
+#define SCRATCH (VIRT_BASE + 0x20000000ul)  /* 2 MiB steps without tables */
+
+void mm_init(void);
+void *page_alloc(void);                     /* zeroed, mapped writable */
+void page_free(void *p);                    /* fails the test if it cannot be made writable */
+unsigned pages_free(void);
+u64 mfn_of(const void *va);
+void *va_of(u64 mfn);
+bool own_mfn(u64 mfn);
+u64 max_page(void);
+u64 foreign_mfn(unsigned n);                /* the n-th RAM frame that is not ours; 0: there are no more */
+u64 pte_ma(u64 va, int level);              /* machine address of the entry that maps @va; 0: no table */
+u64 pte_get(u64 va, int level);
+static inline u64 pte(u64 mfn, u64 flags) { return mfn << 12 | flags; }
+long mmu_update(u64 ptr, u64 val);
+long mmuext(u32 cmd, u64 arg1, u64 arg2);
+static inline long pin(int level, u64 mfn) { return mmuext(MMUEXT_PIN_L1_TABLE + (u32)level - 1, mfn, 0); }
+static inline long unpin(u64 mfn) { return mmuext(MMUEXT_UNPIN_TABLE, mfn, 0); }
+long map_va(u64 va, u64 entry);             /* update_va_mapping with a local flush of the page */
+long make_ro(void *p);
+long make_rw(void *p);
+void *table_page(void);                     /* an empty page, mapped read-only */
+void hook(u64 va, int level, void *table);  /* hangs a read-only page into the tables at @va; REQUIREs success */
+void unhook(u64 va, int level);
+bool usable(void *p);                       /* is it free of all types: writable, pinnable, writable again? fails the test */
+
+/* A root for user mode: user_page at USER_CODE, a writable page at USER_DATA. */
+#define USER_CODE 0x400000ul
+#define USER_DATA 0x401000ul
+struct user_space { void *l4, *l3, *l2, *l1, *data; };
+bool user_space_make(struct user_space *u);
+void user_space_drop(struct user_space *u);
+extern char user_page[];
+/* Runs user code from @entry with rdi, rsi; the trap that ended it. */
+struct regs *enter_user(const char *entry, u64 rdi, u64 rsi);
+
+#endif

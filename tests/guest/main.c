@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* Set-up and the test runner. */
+#include "guest.h"
+
+struct start_info *si;
+shared_info_t *shared;
+struct cpu cpus[NR_VCPUS];
+char stacks[NR_VCPUS * 2][STACK_SIZE] __attribute__((aligned(STACK_SIZE)));
+bool mode_ptwr;
+u32 race_rounds = 10000;
+
+static char shared_page[PAGE] __attribute__((aligned(PAGE)));
+extern const struct test tests_start[], tests_end[];
+
+static unsigned failures;                       /* of the running test */
+static char reason[200];
+
+void fail_at(const char *file, int line, const char *fmt, ...)
+{
+    __builtin_va_list ap;
+    char text[160];
+
+    __builtin_va_start(ap, fmt);
+    format_va(text, sizeof(text), fmt, ap);
+    __builtin_va_end(ap);
+    if (!failures++)
+        format(reason, sizeof(reason), "%s:%d: %s", file, line, text);
+    else if (failures <= 5)
+        say("  also %s:%d: %s\n", file, line, text);
+}
+
+void fail_trap(const struct regs *r, u64 cr2)
+{
+    FAIL("unexpected trap %lu, error %#lx, cr2 %#lx, rip %#lx, cs %#x", r->vec, r->err, cr2, r->rip, r->cs);
+}
+
+void abandon_test(void)
+{
+    struct cpu *c = this_cpu();
+
+    if (!c->test_sp)
+        shutdown(SHUTDOWN_crash);
+    leave(c->test_sp);
+}
+
+static void init(struct start_info *info)
+{
+    char cmdline[1024];
+
+    si = info;
+    for (unsigned i = 0; i < NR_VCPUS; i++) {
+        cpus[i].id = i;
+        *(struct cpu **)stacks[i] = *(struct cpu **)stacks[NR_VCPUS + i] = &cpus[i];
+    }
+    shared = (shared_info_t *)shared_page;
+    EQ(HC(update_va_mapping, shared_page, si->shared_info | P | RW | US | AC | DI, UVMF_INVLPG), 0);
+    for (unsigned i = 0; i < NR_VCPUS; i++)
+        cpus[i].info = &shared->vcpu_info[i];
+    memset(shared->evtchn_mask, 0xff, sizeof(shared->evtchn_mask));
+    register_traps();
+    HC(stack_switch, 0xe02b, stacks[NR_VCPUS + 1]);
+    mm_init();
+    HC(xen_version, XENVER_commandline, cmdline);
+    mode_ptwr = strstr_(cmdline, "pt_update=ptwr") != NULL;
+}
+
+static u32 number(const char *s)
+{
+    u32 v = 0;
+
+    while (*s >= '0' && *s <= '9')
+        v = v * 10 + (u32)(*s++ - '0');
+    return v;
+}
+
+static bool selected(const char *name)
+{
+    const char *only = option("only");
+    size_t n = strlen(name);
+
+    return !only || (!memcmp(only, name, n) && (only[n] == ' ' || !only[n])) ||
+           (strlen(only) && only[strlen(only) - 1] == '*' && !memcmp(only, name, strlen(only) - 1));
+}
+
+static void call_test(void *fn) { ((void (*)(void))fn)(); }
+
+void guest_main(struct start_info *info)
+{
+    unsigned passed = 0, failed = 0;
+
+    init(info);
+    say("guest: %lu pages, %s, options '%s'\n", si->nr_pages, mode_ptwr ? "ptwr" : "emulate", (char *)si->cmd_line);
+    if (failures)
+        say("TEST setup FAIL %s\n", reason);
+    if (option("rounds"))
+        race_rounds = number(option("rounds"));
+    if (option("crash"))
+        run_crash(option("crash"));
+    for (const struct test *t = tests_start; t < tests_end; t++) {
+        unsigned pages = pages_free();
+
+        if (!selected(t->name))
+            continue;
+        failures = 0;
+        cpus[0].info->evtchn_upcall_mask = 1;
+        run_guarded(call_test, (void *)t->fn, &cpus[0].test_sp);
+        cpus[0].test_sp = 0;
+        cpus[0].info->evtchn_upcall_mask = 1;
+        if (!failures && pages_free() != pages)
+            FAIL("%u pages before the test, %u after", pages, pages_free());
+        if (failures)
+            failed++, say("TEST %s FAIL %s\n", t->name, reason);
+        else
+            passed++, say("TEST %s PASS\n", t->name);
+    }
+    say("%u passed, %u failed\n", passed, failed);
+    shutdown(SHUTDOWN_poweroff);
+}
