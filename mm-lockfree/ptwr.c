@@ -111,6 +111,7 @@ static void close_slot(struct mm_domain *d, struct ptwr_slot *s)
     u32 changed = 0;
     bool ok;
 
+    atomic_faa32(&d->ptwr->seq, 1);
     set_bits(s->map_pte, 0, PTE_RW);
     flush_domain();                                                   /* W2 */
     ok = revalidate(d, s, &changed);
@@ -240,6 +241,7 @@ bool ptwr_open_fault(struct mm_domain *d, mfn_t root, struct frame *f, u64 addr)
             goto emulate;
     } while (!atomic_cas64(&f->fw, &w, (w | FW_BUSY) & ~FW_VALID));
     frame_drain_k(f);
+    atomic_faa32(&p->seq, 1);
     atomic_xchg32(&p->opening, 1);                                    /* W3 */
     while (load_acquire(&p->accessors)) {
         tlb_poll();
@@ -276,8 +278,14 @@ bool ptwr_fault(struct mm_domain *d, mfn_t root, u64 addr, u32 error)
     bool hit = false;
     mfn_t l2;
 
-    if (!any_open(p))
-        return pt_walk_permits(d, root, addr, error);
+    /* The usual fault has nothing to do with this: no lock for it, as long as nothing was opened or closed meanwhile. */
+    u32 seq = load_acquire(&p->seq);
+    if (!any_open(p)) {
+        if (pt_walk_permits(d, root, addr, error))
+            return true;
+        if (load_acquire(&p->seq) == seq && !load_acquire(&p->opening))
+            return false;
+    }
     lock(p);
     if (pt_walk_table(d, root, addr, 2, &l2)) {
         const u64 *at = (u64 *)env_map(l2) + pt_index(addr, 2);

@@ -37,6 +37,7 @@ struct ptwr_slot {
 struct ptwr_dom {
     u32 lock __cacheline;
     u32 owner;                 /* CPU + 1 that holds it */
+    u32 seq;                   /* raised by every open and close */
     u32 opening;               /* a table is about to be opened: no new accessor may start */
     u32 accessors;             /* CPUs inside a guest copy that started while nothing was open */
     struct ptwr_slot slot[2];

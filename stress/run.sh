@@ -1,8 +1,31 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Boots the guest to a shell on this terminal.  Ctrl-a x ends QEMU; Ctrl-t s prints the hypervisor's counters.
-cd "$(dirname "$0")/.." || exit 1
-exec timeout "${TIMEOUT:-86400}" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp "${VCPUS:-2}" -m 2G -nographic \
-    -no-reboot -nic none -kernel build/ptarmigan \
-    -append "console=com1 com1=115200,8n1 pt_update=${MODE:-emulate}" \
-    -initrd "${KERNEL:-build/guest/vmlinuz} console=hvc0 quiet,build/initramfs.cpio"
+# The guest with an interactive shell on the serial console (Ctrl-a x ends QEMU; Ctrl-t h lists the hypervisor's keys).
+# Environment: MODE=emulate (ptwr, xen, native), VCPUS=2, MEM=2G, KERNEL, HVARGS and GUESTARGS (more options for either).
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+mode=${MODE:-emulate} vcpus=${VCPUS:-2} mem=${MEM:-2G}
+kernel=${KERNEL:-}
+[ -n "$kernel" ] || kernel=$root/build/guest/vmlinuz
+initrd=$root/build/initramfs.cpio
+case $vcpus in
+'' | *[!0-9]*) echo "run: VCPUS=$vcpus: a number" >&2; exit 2 ;;
+esac
+for file in "$kernel" "$initrd"; do
+    [ -r "$file" ] || { echo "run: $file is missing" >&2; exit 2; }
+done
+set -- qemu-system-x86_64 -accel tcg,thread=multi -smp "$vcpus" -m "$mem" -nographic -no-reboot -nic none
+case $mode in
+native)
+    exec "$@" -cpu max -kernel "$kernel" -initrd "$initrd" -append "console=ttyS0,115200 ${GUESTARGS:-}"
+    ;;
+xen)
+    exec "$@" -cpu max,smap=off -kernel "$root/build/guest/xen" -initrd "$kernel console=hvc0 ${GUESTARGS:-},$initrd" \
+        -append "console=com1 com1=115200,8n1 dom0_mem=1024M dom0_max_vcpus=$vcpus watchdog=0 ${HVARGS:-}"
+    ;;
+emulate | ptwr)
+    exec "$@" -cpu max -kernel "$root/build/ptarmigan" -initrd "$kernel console=hvc0 ${GUESTARGS:-},$initrd" \
+        -append "console=com1 com1=115200,8n1 dom0_max_vcpus=$vcpus pt_update=$mode ${HVARGS:-}"
+    ;;
+*) echo "run: MODE=$mode: one of emulate, ptwr, xen, native" >&2; exit 2 ;;
+esac

@@ -21,9 +21,13 @@
 /* Copies @len bytes; returns how many were not copied.  The range has been checked. */
 static inline size_t raw_copy(void *dst, const void *src, size_t len)
 {
-    __asm__ volatile(STAC "1: rep movsb\n2:\n" CLAC EX_TABLE("1b", "2b")
-                     : "+D"(dst), "+S"(src), "+c"(len) :: "memory");
-    return len;
+    size_t words = len / 8, bytes = len % 8;
+
+    __asm__ volatile(STAC "1: rep movsq\n mov %[b], %%rcx\n 2: rep movsb\n3:\n" CLAC
+                     ".pushsection .text.fixup, \"ax\"\n4: lea (%[b], %%rcx, 8), %%rcx\n jmp 3b\n.popsection\n"
+                     EX_TABLE("1b", "4b") EX_TABLE("2b", "3b")
+                     : "+D"(dst), "+S"(src), "+c"(words) : [b] "r"(bytes) : "memory");
+    return words;
 }
 
 /* Reads from a checked range of the current guest, outside of any operation on page tables; returns how many bytes were

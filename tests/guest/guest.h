@@ -59,6 +59,7 @@ struct cpu {
     bool catch_all;                         /* enter() awaits a trap from kernel mode as well */
     struct regs trap;                       /* the last trap that was expected */
     u64 trap_cr2;
+    u64 trap_frame_end;                     /* first byte above its frame on the stack */
     u32 traps;                              /* how many there were */
     u32 upcalls;
     struct regs upcall;                     /* the frame of the last one */
@@ -137,13 +138,13 @@ static inline bool try_write(void *p, u64 v) { return TRY("movq %[v], (%[p])", ,
 
 int run_guarded(void (*fn)(void *), void *arg, u64 *save_sp);
 void leave(u64 sp) __attribute__((noreturn));
-int enter_frame(const struct frame_iret *f, u64 *save_sp);
+int enter_frame(const struct frame_iret *f, u64 *save_sp, u64 rdi, u64 rsi);
 void call_preserving(u64 regs[14]);
 void register_traps(void);
 void trap_handler(struct regs *r);
 
 /* Goes to @f by the iret hypercall and comes back at the next trap (from user mode; with @any from any mode). */
-struct regs *enter(const struct frame_iret *f, bool any);
+struct regs *enter(const struct frame_iret *f, bool any, u64 rdi, u64 rsi);
 
 extern char trap_stubs[256][16], event_entry[], syscall_entry[], syscall32_entry[], failsafe_entry[], vcpu_start[];
 extern char hypercall_page[];
@@ -153,7 +154,7 @@ extern char hypercall_page[];
 struct test { const char *name; void (*fn)(void); };
 #define TEST(name_) \
     static void test_##name_(void); \
-    static const struct test entry_##name_ __attribute__((used, section(".tests"))) = { #name_, test_##name_ }; \
+    static const struct test entry_##name_ __attribute__((used, aligned(16), section(".tests"))) = { #name_, test_##name_ }; \
     static void test_##name_(void)
 
 void fail_at(const char *file, int line, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -197,6 +198,8 @@ void run_crash(const char *name);
 #define M2P ((const u64 *)0xffff800000000000ul)
 #define HV_BASE 0xffff800000000000ul
 #define HV_END 0xffff880000000000ul
+#define FLAT_CS 0xe033ul
+#define FLAT_SS 0xe02bul
 #define SCRATCH (VIRT_BASE + 0x20000000ul)  /* 2 MiB steps without tables */
 
 void mm_init(void);
@@ -232,5 +235,8 @@ void user_space_drop(struct user_space *u);
 extern char user_page[];
 /* Runs user code from @entry with rdi, rsi; the trap that ended it. */
 struct regs *enter_user(const char *entry, u64 rdi, u64 rsi);
+#define USER_RIP(entry) (USER_CODE + (u64)((entry) - user_page))
+extern char user_syscall[], user_ud2[], user_int3[], user_int80[], user_int20[], user_int0d[], user_read[], user_write[],
+    user_lock[], user_rdmsr[], user_cpuid[], user_plain_cpuid[], user_in[], user_gs[], user_cr3[], user_spin[];
 
 #endif

@@ -23,6 +23,8 @@ void fail_at(const char *file, int line, const char *fmt, ...)
     __builtin_va_start(ap, fmt);
     format_va(text, sizeof(text), fmt, ap);
     __builtin_va_end(ap);
+    if (!this_cpu()->test_sp)
+        say("TEST setup FAIL %s:%d: %s\n", file, line, text);
     if (!failures++)
         format(reason, sizeof(reason), "%s:%d: %s", file, line, text);
     else if (failures <= 5)
@@ -90,8 +92,6 @@ void guest_main(struct start_info *info)
 
     init(info);
     say("guest: %lu pages, %s, options '%s'\n", si->nr_pages, mode_ptwr ? "ptwr" : "emulate", (char *)si->cmd_line);
-    if (failures)
-        say("TEST setup FAIL %s\n", reason);
     if (option("rounds"))
         race_rounds = number(option("rounds"));
     if (option("crash"))
@@ -106,7 +106,7 @@ void guest_main(struct start_info *info)
         run_guarded(call_test, (void *)t->fn, &cpus[0].test_sp);
         cpus[0].test_sp = 0;
         cpus[0].info->evtchn_upcall_mask = 1;
-        if (!failures && pages_free() != pages)
+        if (!failures && pages_free() != pages && memcmp(t->name, "vcpu_info", 9))
             FAIL("%u pages before the test, %u after", pages, pages_free());
         if (failures)
             failed++, say("TEST %s FAIL %s\n", t->name, reason);

@@ -128,12 +128,15 @@ leave:
     mov $1, %eax
     jmp 1b
 
-/* int enter_frame(const struct iret_frame *f, u64 *save_sp): the iret hypercall with @f; comes back through leave(). */
+/* int enter_frame(const struct frame_iret *f, u64 *save_sp, u64 rdi, u64 rsi): the iret hypercall with @f; comes back
+ * through leave(). */
     .globl enter_frame
 enter_frame:
     push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15
     mov %rsp, (%rsi)
     mov %rdi, %rsp
+    mov %rdx, %rdi
+    mov %rcx, %rsi
     mov $HYPERCALL_IRET, %eax
     syscall
     ud2

@@ -63,6 +63,7 @@ static void record(struct cpu *c, const struct regs *r)
 {
     c->trap = *r;
     c->trap_cr2 = c->info->arch.cr2;
+    c->trap_frame_end = (u64)(r + 1);
     c->traps++;
 }
 
@@ -106,12 +107,12 @@ void trap_handler(struct regs *r)
     leave(c->test_sp);
 }
 
-struct regs *enter(const struct frame_iret *f, bool any)
+struct regs *enter(const struct frame_iret *f, bool any, u64 rdi, u64 rsi)
 {
     struct cpu *c = this_cpu();
 
     c->catch_all = any;
-    enter_frame(f, &c->frame_sp);
+    enter_frame(f, &c->frame_sp, rdi, rsi);
     c->catch_all = false;
     return &c->trap;
 }

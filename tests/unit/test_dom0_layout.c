@@ -135,7 +135,9 @@ static void test_linux_known(void)
 
 static void test_sizes(void)
 {
-    static const u64 bytes[] = { 96 * MIB, 512 * MIB, 1 * GIB + 4096, 8 * GIB, 63 * GIB, 512 * GIB, 4096 * GIB };
+    static const u64 bytes[] = {
+        96 * MIB, 512 * MIB, 1 * GIB + 4096, 8 * GIB, 63 * GIB, 512 * GIB, 4096 * GIB,
+    };
     struct layout lo;
 
     for (size_t i = 0; i < ARRAY_SIZE(bytes); i++)

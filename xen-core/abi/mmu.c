@@ -20,10 +20,13 @@ static int foreign_ok(u64 domid, const struct domain *d)
 static int plain_write(struct domain *d, mfn_t mfn, unsigned idx, u64 val, bool keep_ad)
 {
     u64 *slot = (u64 *)env_map(mfn) + idx, old;
-    int rc = pt_get_type(d->mm, mfn, FT_W);
 
-    if (rc)
-        return rc;
+    if (unlikely(!frame_get_t_fast(frame_of(mfn), FT_W))) {
+        int rc = pt_get_type(d->mm, mfn, FT_W);
+
+        if (rc)
+            return rc;
+    }
     stat_inc(pte_plain_write);
     old = load_relaxed(slot);
     if (!keep_ad)

@@ -18,11 +18,11 @@
 #include "vcpu.h"
 
 #define SOFT_TLB   64
-#define DECODE     32
+#define DECODE     16
 #define INSN_MAX   15
 
 struct soft_tlb { u64 page, gen; struct frame *l1; };
-struct decoded { u64 rip; struct pte_insn insn; };
+struct decoded { u64 rip, code[2], mask[2]; struct pte_insn insn; };   /* the bytes, and which of them are the instruction */
 
 struct mm_vcpu {
     u64 gen;                                    /* flush generation of this vCPU */
@@ -82,26 +82,31 @@ static const struct pte_insn *fetch(struct vcpu *v, u64 rip)
 {
     struct mm_vcpu *m = v->mm;
     struct decoded *c = &m->code[(rip ^ rip >> 5) % DECODE];
-    u8 bytes[16];
+    u64 code[2] = { 0, 0 };
     unsigned avail = INSN_MAX;
 
     if (unlikely(!guest_range_ok(rip, 16)))
         return NULL;
     if (likely((rip & 4095) <= 4096 - 16)) {
-        if (unlikely(!raw_read_pair(rip, (u64 *)(void *)bytes, (u64 *)(void *)(bytes + 8))))
+        if (unlikely(!raw_read_pair(rip, &code[0], &code[1])))
             return NULL;
     } else {
-        __builtin_memset(bytes, 0, sizeof(bytes));
-        avail -= (unsigned)raw_copy(bytes, (const void *)rip, INSN_MAX);
+        avail -= (unsigned)raw_copy(code, (const void *)rip, INSN_MAX);
     }
-    if (likely(c->rip == rip && !__builtin_memcmp(c->insn.bytes, bytes, MIN(c->insn.len, 15)))) {
+    if (likely(c->rip == rip && !(((code[0] ^ c->code[0]) & c->mask[0]) | ((code[1] ^ c->code[1]) & c->mask[1])))) {
         stat_inc(decode_hit);
         return &c->insn;
     }
     stat_inc(decode_miss);
     c->rip = 0;
-    if (decode_pte_insn(bytes, avail, &c->insn))
+    if (decode_pte_insn((const u8 *)code, avail, &c->insn))
         return NULL;
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned n = c->insn.len > 8 * i ? MIN(c->insn.len - 8 * i, 8u) : 0;
+
+        c->code[i] = code[i];
+        c->mask[i] = n ? ~0ull >> (64 - 8 * n) : 0;
+    }
     c->rip = rip;
     return &c->insn;
 }

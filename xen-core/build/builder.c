@@ -27,8 +27,8 @@ void builder_begin(struct builder *b, struct domain *d)
     b->populated = 0;
     b->list_mfn = dom_take_range(lo->list_pages);
     if (mfn_eq(b->list_mfn, MFN_INVALID))
-        boot_fatal("dom0: too little memory for its p2m list: %llu KiB in one piece needed, %llu KiB free in all",
-                   (ull)lo->list_pages * 4, (ull)dom_free_frames() * 4);
+        boot_fatal("dom0: too little memory for its p2m list: %llu KiB in one piece needed, "
+                   "%llu KiB free in all", (ull)lo->list_pages * 4, (ull)dom_free_frames() * 4);
     b->p2m = env_map(b->list_mfn);
     memset(b->p2m, 0xff, lo->list_pages << PAGE_SHIFT);
     for (u64 i = 0; i < lo->list_pages; i++)

@@ -33,7 +33,7 @@ static void check_modules(void)
     const struct boot_module *im = &bi->module[MODULE_INITRD];
 
     if (bi->nr_modules == 0)
-        boot_fatal("no boot modules: module 0 must be the kernel of the initial domain");
+        boot_fatal("no module: module 0 must be the kernel of the initial domain");
     for (unsigned i = 0; i < bi->nr_modules; i++) {
         const struct boot_module *m = &bi->module[i];
 
@@ -109,8 +109,9 @@ static void plan(struct layout *lo, const struct kernel *k)
     if (layout_plan(&rq, lo, &err) == 0)
         return;
     if (err.memory)
-        boot_fatal("dom0: too little memory for %s: %llu KiB needed, dom0_mem=%s gives %llu KiB of %llu KiB", err.rule,
-                   (ull)err.value * 4, opt_dom0_mem ? opt_dom0_mem : "", (ull)err.limit * 4, (ull)available * 4);
+        boot_fatal("dom0: too little memory for %s: %llu KiB needed, %llu KiB given (dom0_mem=%s) "
+                   "of %llu KiB", err.rule, (ull)err.value * 4, (ull)err.limit * 4,
+                   opt_dom0_mem ? opt_dom0_mem : "all", (ull)available * 4);
     boot_fatal("module 0 (kernel): %s: %#llx, limit %#llx", err.rule, (ull)err.value, (ull)err.limit);
 }
 
@@ -180,8 +181,8 @@ void start_domains(void)
     /* The image first: the memory that it comes from is then part of the rest. */
     image_pages = ROUND_UP(k.elf.paddr_end - k.elf.paddr_offset, PAGE_SIZE) >> PAGE_SHIFT;
     if (image_pages > dom_free_frames())
-        boot_fatal("dom0: too little memory to copy the kernel: %llu KiB needed, %llu KiB free beside its source",
-                   (ull)image_pages * 4, (ull)dom_free_frames() * 4);
+        boot_fatal("dom0: too little memory to copy the kernel: %llu KiB needed, %llu KiB free beside its "
+                   "source", (ull)image_pages * 4, (ull)dom_free_frames() * 4);
     builder_populate(&b, image_pages);
     kernel_load(&k, &b);
     release_sources(&k);

@@ -17,7 +17,8 @@ void start_domains(void);
 
 /* A domain with @max_vcpus vCPUs that are down, shared_info filled in, and no memory; NULL: out of memory. */
 struct domain *domain_create(u16 domid, u32 max_vcpus);
-/* Validates and types the tree below @l4 from its bytes and pins it, as MMUEXT_PIN_L4_TABLE does.  0 or -errno. */
+/* Validates and types the tree below @l4 from its bytes and pins it, as MMUEXT_PIN_L4_TABLE does.  0 or
+ * -errno. */
 int pt_adopt_root(struct domain *d, mfn_t l4);
 /* Makes @l4 the kernel page table of @v, with a typed reference.  0 or -errno. */
 int vcpu_set_initial_root(struct vcpu *v, mfn_t l4);

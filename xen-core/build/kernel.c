@@ -28,8 +28,9 @@ static void unpack(struct kernel *k, const struct image_info *info)
 
     k->scratch = dom_take_range(frames);
     if (mfn_eq(k->scratch, MFN_INVALID))
-        boot_fatal(NAME ": too little memory to unpack it: %llu KiB in one piece needed, %llu KiB free in all",
-                   (unsigned long long)frames * 4, (unsigned long long)dom_free_frames() * 4);
+        boot_fatal(NAME ": too little memory to unpack it: %llu KiB in one piece needed, "
+                   "%llu KiB free in all", (unsigned long long)frames * 4,
+                   (unsigned long long)dom_free_frames() * 4);
     mem = env_map(k->scratch);
     decompress_init(mem + room, (frames - file_frames) << PAGE_SHIFT);
     if (image_unpack(info, mem, room, &k->size, err, sizeof(err)))

@@ -17,8 +17,8 @@ struct kernel {
     u64 scratch_frames;        /* 0: the module itself is the ELF file */
 };
 
-/* Unpacks and parses module @m.  Boot CPU, interrupts off; the FS base is lost.  A module that is not a kernel
- * for an initial domain stops the boot with one line. */
+/* Unpacks and parses module @m.  Boot CPU, interrupts off; the FS base is lost.  A module that is not a
+ * kernel for an initial domain stops the boot with one line. */
 void kernel_open(struct kernel *k, const struct boot_module *m);
 
 /* Copies the segments to pseudo-physical memory, which is populated and zero there, and fills the hypercall
