@@ -67,7 +67,8 @@ static int scan(struct mm_domain *d, struct frame *f, int level, struct pt_meta 
         int rc;
 
         if (level == 4 && i == 256) {
-            for (unsigned k = 0; k < 16; k++)
+            store_relaxed(&pte[256], 0);        /* readable M2P: only while kernel mode runs on it, see load_root() */
+            for (unsigned k = 1; k < 16; k++)
                 store_relaxed(&pte[256 + k], pt_hv_slots[k]);
             i = 271;
             continue;

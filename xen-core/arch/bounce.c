@@ -17,8 +17,12 @@ void load_root(struct vcpu *v)
 {
     struct tlb_cpu *t = &tlb_cpu[this_cpu()];
     mfn_t root = v->guest_kernel ? v->root_kernel : v->root_user;
-    u64 as = pt_meta(frame_of(root))->as, now;
+    u64 as = pt_meta(frame_of(root))->as, now, *l4 = env_map(root);
+    u64 m2p = v->guest_kernel || mfn_eq(v->root_kernel, v->root_user) ? pt_hv_slots[0] : 0;
     bool change = as != t->as;
+
+    if (unlikely(load_relaxed(&l4[HV_L4_FIRST]) != m2p))
+        store_relaxed(&l4[HV_L4_FIRST], m2p);                        /* user mode may not read the M2P */
 
     if (change)
         store_release(&t->as, AS_ANY);
