@@ -35,7 +35,7 @@ $(BUILD)/hv.lds: xen-core/hv.lds.S xen-core/arch/layout.h
 	$(CC) $(CPPFLAGS) -E -P -x assembler-with-cpp $< -o $@
 
 $(BUILD)/ptarmigan.elf: $(HV_OBJ) $(BUILD)/hv.lds
-	$(CC) -nostdlib -static -no-pie -Wl,-T,$(BUILD)/hv.lds -Wl,-z,max-page-size=4096 -Wl,--build-id=none \
+	$(CC) -nostdlib -static -Wl,-T,$(BUILD)/hv.lds -Wl,-z,max-page-size=4096 -Wl,--build-id=none \
 	    -Wl,-z,noexecstack -Wl,--no-warn-rwx-segments -o $@ $(HV_OBJ) $(HV_LIB)
 
 # QEMU's and GRUB's multiboot loaders want a 32-bit ELF; the addresses they use are the physical ones.

@@ -205,6 +205,7 @@ void run_crash(const char *name);
 void mm_init(void);
 void *page_alloc(void);                     /* zeroed, mapped writable */
 void page_free(void *p);                    /* fails the test if it cannot be made writable */
+void page_lose(void *p);                    /* its frame is gone for good */
 unsigned pages_free(void);
 u64 mfn_of(const void *va);
 void *va_of(u64 mfn);

@@ -84,6 +84,19 @@ static bool selected(const char *name)
            (strlen(only) && only[strlen(only) - 1] == '*' && !memcmp(only, name, strlen(only) - 1));
 }
 
+/* after=<name>: the tests behind that one. */
+static bool started(const char *name)
+{
+    static bool on;
+    const char *after = option("after");
+    bool now = on || !after;
+    size_t n = strlen(name);
+
+    if (after && !memcmp(after, name, n) && (after[n] == ' ' || !after[n]))
+        on = true;
+    return now;
+}
+
 static void call_test(void *fn) { ((void (*)(void))fn)(); }
 
 void guest_main(struct start_info *info)
@@ -99,8 +112,9 @@ void guest_main(struct start_info *info)
     for (const struct test *t = tests_start; t < tests_end; t++) {
         unsigned pages = pages_free();
 
-        if (!selected(t->name))
+        if (!started(t->name) || !selected(t->name))
             continue;
+        say("RUN %s\n", t->name);
         failures = 0;
         cpus[0].info->evtchn_upcall_mask = 1;
         run_guarded(call_test, (void *)t->fn, &cpus[0].test_sp);

@@ -6,14 +6,15 @@
 
 static char pool[POOL][PAGE] __attribute__((aligned(PAGE)));
 static void *free_page[POOL];
-static unsigned nr_free;
+static unsigned nr_free, nr_lost;
 static u8 own[1 << 17];                         /* by mfn: a bit for each frame of ours; covers 4 GiB */
 
 u64 mfn_of(const void *va) { return ((const u64 *)si->mfn_list)[((u64)va - VIRT_BASE) >> 12]; }
 void *va_of(u64 mfn) { return (void *)(VIRT_BASE + (M2P[mfn] << 12)); }
 bool own_mfn(u64 mfn) { return mfn < sizeof(own) * 8 && own[mfn / 8] >> (mfn & 7) & 1; }
 u64 max_page(void) { return (u64)HC(memory_op, XENMEM_maximum_ram_page, 0); }
-unsigned pages_free(void) { return nr_free; }
+unsigned pages_free(void) { return nr_free + nr_lost; }
+void page_lose(void *p) { (void)p; nr_lost++; }
 
 void mm_init(void)
 {
@@ -60,7 +61,7 @@ u64 foreign_mfn(unsigned n)
         if (e820[i].type != 1)
             continue;
         for (u64 mfn = (e820[i].addr + PAGE - 1) >> 12; mfn < end; mfn++)
-            if (!own_mfn(mfn) && !n--)
+            if (mfn && !own_mfn(mfn) && !n--)
                 return mfn;
     }
     return 0;

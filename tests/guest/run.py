@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Runs the test guest on the hypervisor in both page-table-update modes, and each way to crash it in a boot of its own."""
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+
+# name: what the hypervisor's line about the crash says; modes where it applies
+CRASHES = [
+    ("iret_no_user", "without a user page table", None),
+    ("stack_unmapped", "cannot write a bounce frame", None),
+    ("stack_hypervisor", "cannot write a bounce frame", None),
+    ("stack_noncanonical", "cannot write a bounce frame", None),
+    ("stack_m2p", "cannot write a bounce frame", None),
+    ("stack_read_only", "cannot write a bounce frame", None),
+    ("stack_page_table", "cannot write a bounce frame", None),
+    ("kernel_stack_hypervisor", "cannot write a bounce frame", None),
+    ("kernel_stack_noncanonical", "cannot write a bounce frame", None),
+    ("kernel_stack_zero", "cannot write a bounce frame", None),
+    ("kernel_stack_user_only", "cannot write a bounce frame", None),
+    ("no_handler", "no handler for exception 6", None),
+    ("no_gp_handler", "no handler for exception 13", None),
+    ("iret_unmapped", "iret frame .* cannot be read", None),
+    ("iret_hypervisor", "iret frame .* cannot be read", None),
+    ("iret_noncanonical", "iret frame .* cannot be read", None),
+    ("iret_top", "iret frame .* cannot be read", None),
+    ("no_event_callback", "no event callback", None),
+    ("say_crash", None, None),
+    ("crash_of_two", "vCPU 0: cannot write a bounce frame", None),
+    ("crash_of_vcpu1", "vCPU 1: cannot write a bounce frame", None),
+    ("ptwr_bad_entry", "entry that is not acceptable", "ptwr"),
+]
+
+
+class Boot:
+    """One boot: the console's text, and why it ended if not by itself."""
+
+    def __init__(self, opt, mode, guest_args, log):
+        cmd = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(opt.cpus), "-m", "512M", "-nographic",
+               "-no-reboot", "-nic", "none", "-kernel", opt.image, "-append",
+               "console=com1 com1=115200,8n1 dom0_max_vcpus=2 pt_update=" + mode, "-initrd", "%s %s" % (opt.guest, guest_args)]
+        start = time.time()
+        self.timed_out = False
+        p = subprocess.Popen(cmd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            out, _ = p.communicate(timeout=opt.timeout)
+        except subprocess.TimeoutExpired:
+            self.timed_out = True
+            p.kill()
+            out, _ = p.communicate()
+        self.seconds = time.time() - start
+        self.text = out.decode("latin-1").replace("\r", "")
+        self.lines = self.text.split("\n")
+        os.makedirs(os.path.dirname(log), exist_ok=True)
+        with open(log, "w", encoding="latin-1") as f:
+            f.write(self.text)
+
+    def broken(self):
+        """Why this boot is wrong whatever it tested; or None."""
+        for i, line in enumerate(self.lines):
+            if line.startswith("(PT) panic") or "ptarmigan: fatal" in line:
+                return "hypervisor: " + " ".join(l.replace("(PT) ", "") for l in self.lines[i:i + 2])
+        if self.timed_out:
+            return "no end within %.0f s" % self.seconds
+        return None
+
+
+class Results:
+    def __init__(self):
+        self.passed = self.failed = 0
+
+    def add(self, name, why):
+        if why:
+            self.failed += 1
+        else:
+            self.passed += 1
+        print("FAIL guest/%s: %s" % (name, why) if why else "PASS guest/%s" % name, flush=True)
+
+
+def run_tests(opt, mode, res):
+    """Boots until every test was tried: one that takes the machine down costs its own result and a boot."""
+    args = opt.args
+    for n in range(20):
+        b = Boot(opt, mode, args, os.path.join(opt.logs, "%s-%d.log" % (mode, n)))
+        running = None
+        for line in b.lines:
+            m = re.match(r"RUN (\S+)", line)
+            if m:
+                running = m.group(1)
+            m = re.match(r"TEST (\S+) (PASS|FAIL ?)(.*)", line)
+            if m:
+                res.add("%s/%s" % (mode, m.group(1)), m.group(3) or "no reason" if m.group(2) != "PASS" else None)
+                running = None
+        why = b.broken()
+        crash = [l for l in b.lines if "domain 0 crashed" in l]
+        if not why and crash:
+            why = crash[0].replace("(PT) ", "")
+        ended = re.search(r"^\d+ passed, \d+ failed$", b.text, re.M)
+        if ended and not why and "domain 0 shut down: poweroff" in b.text:
+            return
+        res.add("%s/%s" % (mode, running or "boot"), why or "the guest did not end properly")
+        if not running:
+            return
+        args = opt.args + " after=" + running
+
+
+def run_crashes(opt, mode, res):
+    for name, expect, only_mode in CRASHES:
+        if (only_mode and only_mode != mode) or (opt.only and opt.only != name):
+            continue
+        b = Boot(opt, mode, "crash=" + name, os.path.join(opt.logs, "%s-crash-%s.log" % (mode, name)))
+        why = b.broken()
+        crashed = [l for l in b.lines if "domain 0 crashed" in l]
+        if why:
+            pass
+        elif "CRASH " + name not in b.lines:
+            why = "the guest did not get that far"
+        elif "SURVIVED " + name in b.lines:
+            why = "the guest survived"
+        elif expect and (len(crashed) != 1 or not re.search(expect, crashed[0])):
+            why = "expected one line with '%s', got %s" % (expect, crashed)
+        elif "domain 0 shut down: crash" not in b.text:
+            why = "the domain was not shut down as crashed"
+        res.add("%s/crash/%s" % (mode, name), why)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--image", default=os.path.join(ROOT, "build/ptarmigan"))
+    p.add_argument("--guest", default=os.path.join(ROOT, "build/tests/guest.elf"))
+    p.add_argument("--logs", default=os.path.join(ROOT, "build/guest-logs"))
+    p.add_argument("--modes", default="emulate,ptwr")
+    p.add_argument("--cpus", type=int, default=2)
+    p.add_argument("--timeout", type=float, default=120, help="seconds a boot may take")
+    p.add_argument("--args", default="", help="options of the guest: only=<test> or only=<prefix>*, rounds=<n>")
+    p.add_argument("--only", help="one crash")
+    p.add_argument("--no-crashes", action="store_true")
+    p.add_argument("--no-build", action="store_true")
+    opt = p.parse_args()
+
+    if not opt.no_build:
+        subprocess.run([os.path.join(HERE, "build.sh"), opt.guest], check=True)
+    res = Results()
+    for mode in opt.modes.split(","):
+        if not opt.only:
+            run_tests(opt, mode, res)
+        if not opt.no_crashes:
+            run_crashes(opt, mode, res)
+    print("%d passed, %d failed" % (res.passed, res.failed))
+    return 1 if res.failed or not res.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
