@@ -24,23 +24,26 @@ hv: $(BUILD)/ptarmigan
 
 $(BUILD)/hv/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(HVFLAGS) $(CPPFLAGS) -MMD -MP -c $< -o $@
+	@echo '  CC   $<' >&2
+	@$(CC) $(HVFLAGS) $(CPPFLAGS) -MMD -MP -c $< -o $@
 
 $(BUILD)/hv/%.o: %.S
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -MMD -MP -c $< -o $@
+	@echo '  AS   $<' >&2
+	@$(CC) $(CPPFLAGS) -MMD -MP -c $< -o $@
 
 $(BUILD)/hv.lds: xen-core/hv.lds.S xen-core/arch/layout.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -E -P -x assembler-with-cpp $< -o $@
+	@$(CC) $(CPPFLAGS) -E -P -x assembler-with-cpp $< -o $@
 
 $(BUILD)/ptarmigan.elf: $(HV_OBJ) $(BUILD)/hv.lds
-	$(CC) -nostdlib -static -Wl,-T,$(BUILD)/hv.lds -Wl,-z,max-page-size=4096 -Wl,--build-id=none \
+	@echo '  LD   $@' >&2
+	@$(CC) -nostdlib -static -Wl,-T,$(BUILD)/hv.lds -Wl,-z,max-page-size=4096 -Wl,--build-id=none \
 	    -Wl,-z,noexecstack -Wl,--no-warn-rwx-segments -o $@ $(HV_OBJ) $(HV_LIB)
 
 # QEMU's and GRUB's multiboot loaders want a 32-bit ELF; the addresses they use are the physical ones.
 $(BUILD)/ptarmigan: $(BUILD)/ptarmigan.elf
-	objcopy -O elf32-i386 -S $< $@
+	@objcopy -O elf32-i386 -S $< $@
 
 # Set-up steps: packages, the guest's kernel, its root.  Each does nothing when its result is there.
 deps:

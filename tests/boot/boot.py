@@ -8,6 +8,7 @@
 guest without one, and boots that must be seen to fail.  JOBS and KERNEL are taken from the environment too."""
 import argparse
 import os
+import re
 import sys
 
 import harness
@@ -20,7 +21,8 @@ EXPECTED = {"forkexec": {"fork_exit", "fork_exec", "fork_sh"}, "dbench": None, "
 
 
 def results_problem(text, run):
-    """Every workload of @run has its results, and they are above zero."""
+    """Every workload of @run has its results, and they are above zero (dbench's may be zero: it moves nothing in the one
+    second that it is given on a busy host, and still has to start, stop and say so)."""
     got = {}
     for workload, metric, _, _, value in console.results(text):
         got.setdefault(workload, {})[metric] = value
@@ -29,7 +31,7 @@ def results_problem(text, run):
         have = got.get(workload, {})
         if (want is None and not have) or (want and not want <= set(have)):
             return "%s gave only %s" % (workload, " ".join(have) or "nothing")
-        zero = [m for m, v in have.items() if v <= 0]
+        zero = [m for m, v in have.items() if v < 0 or (v == 0 and workload != "dbench")]
         if zero:
             return "%s %s is not above zero" % (workload, zero[0])
     return None
@@ -47,8 +49,9 @@ def counters_problem(text, mode):
     return None
 
 
-def boots(name, files, mode, vcpus, run=LOAD, clients=None, least_mib=None, **machine_args):
-    """A boot to userspace, a short load, no kernel warning, a clean power-off.  @least_mib: memory that the guest must see."""
+def boots(name, files, mode, vcpus, run=LOAD, clients=None, least_mib=None, complaint=None, **machine_args):
+    """A boot to userspace, a short load, no kernel warning, a clean power-off.  @least_mib: memory that the guest must see;
+    @complaint: the one option that the hypervisor complains about."""
     args = "ptbench.run=%s ptbench.secs=1 ptbench.clients=%d" % (run, clients or vcpus)
 
     def test():
@@ -61,6 +64,9 @@ def boots(name, files, mode, vcpus, run=LOAD, clients=None, least_mib=None, **ma
             return "the guest has %s CPUs, not %d" % (facts.get("cpus"), vcpus)
         if least_mib and int(facts["mem"]) < least_mib * 1024:
             return "the guest sees %s KiB of memory, less than %d MiB" % (facts["mem"], least_mib)
+        complaints = re.findall(r"ptarmigan: option (\S+): ", boot.text)
+        if complaints != ([complaint] if complaint else []):
+            return "the hypervisor complained about %s, expected %s" % (" ".join(complaints) or "nothing", complaint or "nothing")
         return counters_problem(boot.text, mode) if mode in machine.OWN_MODES else None
     return name, test
 
@@ -68,6 +74,7 @@ def boots(name, files, mode, vcpus, run=LOAD, clients=None, least_mib=None, **ma
 def matrix(files, quick):
     t = [boots("boot/%s/%d" % (mode, n), files, mode, n) for n in (1, 2, 4, 8) for mode in machine.OWN_MODES]
     t += [boots("boot/%s/32-on-2" % mode, files, mode, 32, run="idle", cpus=2, mem="3G") for mode in machine.OWN_MODES]
+    t.append(boots("boot/emulate/bad-option", files, "emulate", 1, run="idle", hv_args="dom0_mem=lots", complaint="dom0_mem=lots"))
     if quick:
         return t
     for mode in machine.OWN_MODES:
