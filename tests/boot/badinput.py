@@ -50,8 +50,11 @@ def options(name, files, given, bad):
     def test():
         boot = machine.Boot(machine.hypervisor(files, CONSOLE + given, []), TIME_OUT, log=harness.log_path(name)).run()
         lines = re.findall(r"ptarmigan: option (\S+): (.*)", boot.text)
-        if sorted(word for word, _ in lines) != sorted(bad):
-            return "complained about %s, expected %s" % (" ".join(w for w, _ in lines) or "nothing", " ".join(bad) or "nothing")
+        words = [word for word, _ in lines]
+        wrong = ["%s: listed %d times" % (w, words.count(w)) for w in dict.fromkeys(bad + words)
+                 if words.count(w) != (w in bad)]
+        if wrong:
+            return "%d of %d options wrong, first %s" % (len(wrong), len(given.split()), wrong[0])
         empty = [word for word, rule in lines if not rule.strip()]
         if empty:
             return "no rule is named for " + " ".join(empty)

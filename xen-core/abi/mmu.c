@@ -246,9 +246,9 @@ static int one_op(struct vcpu *v, const struct mmuext_op *op)
     case MMUEXT_UNPIN_TABLE:
         return pt_unpin(d->mm, mfn);
     case MMUEXT_NEW_BASEPTR:
-        return mm_new_root(v, mfn, false);
+        return mfn.v == MFN_INVALID.v ? -XEN_EINVAL : mm_new_root(v, mfn, false);
     case MMUEXT_NEW_USER_BASEPTR:
-        return mm_new_root(v, mfn.v ? mfn : MFN_INVALID, true);
+        return mfn.v == MFN_INVALID.v ? -XEN_EINVAL : mm_new_root(v, mfn.v ? mfn : MFN_INVALID, true);
     case MMUEXT_TLB_FLUSH_LOCAL:
         flush_self(v);
         return 0;
