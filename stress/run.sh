@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The guest with an interactive shell on the serial console (Ctrl-a x ends QEMU; Ctrl-t h lists the hypervisor's keys).
-# Environment: MODE=emulate (ptwr, xen, native), VCPUS=2, MEM=2G, KERNEL, HVARGS and GUESTARGS (more options for either).
+# Environment: MODE=emulate (ptwr, xen, native), VCPUS=2, MEM=2G, KERNEL, IMAGE, HVARGS and GUESTARGS (more options for either).
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 mode=${MODE:-emulate} vcpus=${VCPUS:-2} mem=${MEM:-2G}
@@ -24,7 +24,7 @@ xen)
         -append "console=com1 com1=115200,8n1 dom0_mem=1024M dom0_max_vcpus=$vcpus watchdog=0 ${HVARGS:-}"
     ;;
 emulate | ptwr)
-    exec "$@" -cpu max -kernel "$root/build/ptarmigan" -initrd "$kernel console=hvc0 ${GUESTARGS:-},$initrd" \
+    exec "$@" -cpu max -kernel "${IMAGE:-$root/build/ptarmigan}" -initrd "$kernel console=hvc0 ${GUESTARGS:-},$initrd" \
         -append "console=com1 com1=115200,8n1 dom0_max_vcpus=$vcpus pt_update=$mode ${HVARGS:-}"
     ;;
 *) echo "run: MODE=$mode: one of emulate, ptwr, xen, native" >&2; exit 2 ;;

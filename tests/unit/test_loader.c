@@ -341,6 +341,44 @@ static void test_lz4_chunks(void)
     blob_free(&b);
 }
 
+/* Too few bytes for the size of another chunk. */
+static void test_lz4_stray_bytes(void)
+{
+    for (size_t n = 1; n < 4; n++) {
+        struct blob payload = payload_build(COMPRESSION_LZ4, &kernel), b;
+        char text[40];
+
+        payload.size -= 4;
+        blob_append(&payload, "\x01\0\0", n);
+        blob_append(&payload, &(u32){ (u32)kernel.size }, 4);
+        b = bzimage_build(&payload);
+        snprintf(text, sizeof(text), "lz4: %zu stray bytes", n);
+        check_bad(&b, text);
+        blob_free(&b);
+        blob_free(&payload);
+    }
+}
+
+/* Headers cut short, with nothing behind them. */
+static void test_xz_truncated_headers(void)
+{
+    struct blob payload = payload_build(COMPRESSION_XZ, &kernel);
+    const size_t header = LZMA_STREAM_HEADER_SIZE;
+    const size_t block = lzma_block_header_size_decode(payload.p[header]);
+
+    for (size_t n = 0; n <= header + block; n++) {
+        struct blob cut = blob_copy(payload.p, n);
+        u64 need;
+        int rc = decompress_scratch(COMPRESSION_XZ, cut.p, cut.size, &need, err, sizeof(err));
+
+        CU_ASSERT_EQUAL(rc == 0, n == header || n == header + block);
+        if (rc != 0)
+            CU_ASSERT_PTR_NOT_NULL(strstr(err, n < header ? "too short for a stream header" : "block header of"));
+        blob_free(&cut);
+    }
+    blob_free(&payload);
+}
+
 static void test_xz_checks(void)
 {
     static const lzma_check refused[] = { LZMA_CHECK_CRC64, LZMA_CHECK_SHA256 };
@@ -524,6 +562,8 @@ int main(void)
     CU_ADD_TEST(suite, test_wrong_trailer);
     CU_ADD_TEST(suite, test_stray_bytes);
     CU_ADD_TEST(suite, test_lz4_chunks);
+    CU_ADD_TEST(suite, test_lz4_stray_bytes);
+    CU_ADD_TEST(suite, test_xz_truncated_headers);
     CU_ADD_TEST(suite, test_xz_checks);
     CU_ADD_TEST(suite, test_xz_dictionary);
     CU_ADD_TEST(suite, test_little_scratch);

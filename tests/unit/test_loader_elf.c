@@ -324,6 +324,9 @@ static void test_note_bounds(void)
     check_bad(&b, "name size 4294967295");
     n->n_namesz = 0xfffffff0;
     check_bad(&b, "name size 4294967280");
+    n->n_descsz = 0;
+    check_bad(&b, "name size 4294967280 and value size 0 ends beyond its segment");
+    n->n_descsz = 8;
     n->n_namesz = 4;
     p->p_filesz = b.size - offset + 1;
     check_bad(&b, "note segment 4 at offset");

@@ -19,6 +19,7 @@
 #define L7_ECX (BIT(9) | BIT(10) | BIT(22))
 /* 0x80000001 edx beyond leaf 1's: syscall nx mmxext fxsr_opt rdtscp lm; ecx: lahf lzcnt sse4a misalignsse prefetch. */
 #define E1_EDX (BIT(11) | BIT(20) | BIT(22) | BIT(25) | BIT(27) | BIT(29))
+#define E1_LEAF1 0x0183f3ffu                    /* the bits that AMD repeats from leaf 1 */
 #define E1_ECX (BIT(0) | BIT(5) | BIT(6) | BIT(7) | BIT(8))
 
 static void xsave_leaf(const struct vcpu *v, u32 sub, u32 r[4])
@@ -113,7 +114,7 @@ void guest_cpuid(const struct vcpu *v, u32 leaf, u32 sub, u32 r[4])
         break;
     case 0x80000001:
         r[2] &= E1_ECX;
-        r[3] &= E1_EDX | (cpu_caps.amd ? L1_EDX : 0);
+        r[3] &= E1_EDX | (cpu_caps.amd ? L1_EDX & E1_LEAF1 : 0);
         break;
     case 0x80000007:
         r[0] = r[1] = r[2] = 0;

@@ -7,6 +7,7 @@
 #include "arch/asm.h"
 #include "guest_copy.h"
 #include "memory.h"
+#include "pt.h"
 #include "vcpu.h"
 
 long hc_set_trap_table(u64 list, u64 a2, u64 a3, u64 a4, u64 a5)
@@ -227,5 +228,11 @@ int vcpu_set_context(struct vcpu *v, const struct vcpu_guest_context *c)
         rc = mm_initial_root(v, MFN(c->ctrlreg[3] >> PAGE_SHIFT), false);
     if (!rc && c->ctrlreg[1])
         rc = mm_initial_root(v, MFN(c->ctrlreg[1] >> PAGE_SHIFT), true);
+    if (rc) {
+        (void)gdt_set(v, NULL, 0);
+        if (v->root_kernel.v != MFN_INVALID.v)
+            pt_put_type(v->domain->mm, v->root_kernel);
+        v->root_kernel = MFN_INVALID;
+    }
     return rc;
 }
