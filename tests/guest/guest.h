@@ -158,13 +158,11 @@ struct test { const char *name; void (*fn)(void); };
     static void test_##name_(void)
 
 void fail_at(const char *file, int line, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+bool check_at(const char *file, int line, const char *expr, bool ok);
+bool eq_at(const char *file, int line, const char *expr, long got, long want);
 #define FAIL(...) fail_at(__FILE_NAME__, __LINE__, __VA_ARGS__)
-#define CHECK(c) ({ bool c_ = (c); if (!c_) FAIL("not true: %s", #c); c_; })
-#define EQ(got, want) ({ \
-    long g_ = (long)(got), w_ = (long)(want); \
-    if (g_ != w_) \
-        FAIL("%s = %#lx, expected %#lx", #got, g_, w_); \
-    g_ == w_; })
+#define CHECK(c) check_at(__FILE_NAME__, __LINE__, #c, (c))
+#define EQ(got, want) eq_at(__FILE_NAME__, __LINE__, #got, (long)(got), (long)(want))
 #define REQUIRE(c) ({ if (!CHECK(c)) abandon_test(); })
 void abandon_test(void) __attribute__((noreturn));
 void fail_trap(const struct regs *r, u64 cr2);

@@ -31,6 +31,20 @@ void fail_at(const char *file, int line, const char *fmt, ...)
         say("  also %s:%d: %s\n", file, line, text);
 }
 
+bool check_at(const char *file, int line, const char *expr, bool ok)
+{
+    if (!ok)
+        fail_at(file, line, "not true: %s", expr);
+    return ok;
+}
+
+bool eq_at(const char *file, int line, const char *expr, long got, long want)
+{
+    if (got != want)
+        fail_at(file, line, "%s = %#lx, expected %#lx", expr, got, want);
+    return got == want;
+}
+
 void fail_trap(const struct regs *r, u64 cr2)
 {
     FAIL("unexpected trap %lu, error %#lx, cr2 %#lx, rip %#lx, cs %#x", r->vec, r->err, cr2, r->rip, r->cs);

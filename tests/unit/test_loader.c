@@ -372,8 +372,10 @@ static void test_xz_truncated_headers(void)
         int rc = decompress_scratch(COMPRESSION_XZ, cut.p, cut.size, &need, err, sizeof(err));
 
         CU_ASSERT_EQUAL(rc == 0, n == header || n == header + block);
-        if (rc != 0)
-            CU_ASSERT_PTR_NOT_NULL(strstr(err, n < header ? "too short for a stream header" : "block header of"));
+        if (rc != 0) {
+            CU_ASSERT_PTR_NOT_NULL(strstr(err, n < header ? "too short for a stream header" :
+                                          "block header of"));
+        }
         blob_free(&cut);
     }
     blob_free(&payload);
@@ -544,6 +546,7 @@ static int drop_kernel(void)
 
 int main(void)
 {
+    const char *vmlinuz = getenv("PT_TEST_VMLINUZ");
     CU_pSuite suite;
     unsigned failures;
 
@@ -569,7 +572,7 @@ int main(void)
     CU_ADD_TEST(suite, test_little_scratch);
     CU_ADD_TEST(suite, test_small_destination);
     CU_ADD_TEST(suite, test_arena);
-    if (getenv("PT_TEST_VMLINUZ"))
+    if (vmlinuz != NULL && *vmlinuz != '\0')
         CU_ADD_TEST(suite, test_real_kernel);
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();
