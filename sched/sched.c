@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Run queues, wake-up, stealing.
+/* Run queues, wake-up, stealing.  One-shot timers are in timer.c.
  *
- * State       entity: state BLOCKED -> QUEUED (wake) -> RUNNING (pick) -> QUEUED (preempted) or BLOCKED (block); under the
- *             lock of its home queue (se.cpu, which changes only under the old queue's lock).  wake_pending: a wake-up
- *             that found it not blocked.  on_cpu: registers still on se.cpu; cleared by sched_switched().
- * Roles       wake, timer set: any CPU.  pick, block, switched: the CPU concerned.  All with interrupts off.
+ * State       entity: state BLOCKED -> QUEUED (wake) -> RUNNING (pick) -> QUEUED (preempted) or BLOCKED (block), under
+ *             the lock of its home queue (se.cpu, which changes only under the old queue's lock).  wake_pending: a
+ *             wake-up that found it not blocked.  parked: wake-ups are dropped.  on_cpu: its registers are on se.cpu.
+ *             queue: a list through se.next, FIFO; slice_end: when the running one gives way if somebody waits.
+ * Roles       wake, unpark: any CPU.  block, park, forget_wakes, switched, pick, yield: the CPU concerned.
  * Commits at  the state change under the queue's lock.
- * Pairs       S1: condition made true -> wake takes the lock, vs. block takes the lock -> caller re-checks nothing: the
- *             wake finds BLOCKED and queues it, or leaves wake_pending, which block consumes.  No wake-up is lost.
- *             S2: registers saved -> on_cpu cleared (release), vs. on_cpu seen clear (acquire) -> registers loaded.
- * Progress    one queue lock at a time, held for a few list operations.
+ * Pairs       S1: condition made true (locked) -> sched_wake() takes the queue's lock, vs. forget_wakes (exchange) ->
+ *             condition read -> sched_block() takes the lock.  A wake-up before the exchange made its condition true
+ *             before that: the reader sees it.  One after it leaves wake_pending, which block finds, or finds BLOCKED
+ *             and queues.  So none is lost, and an old one never makes a sleep fail for nothing.
+ *             S2: registers saved -> on_cpu cleared (release), vs. on_cpu seen clear (acquire) -> registers loaded by
+ *             a thief.  The CPU that cleared it may pick the entity itself without looking.
+ *             S3: on_cpu cleared -> idle flags read, vs. idle flag set -> on_cpu read under the queue's lock: a thief
+ *             that came too early for an entity is kicked to come again.
+ *             S4: state QUEUED -> cpu changed (release), vs. cpu read (acquire) -> the new home's lock -> state read:
+ *             an entity on its way from one queue to another is not queued by a second waker.
+ * Progress    one queue lock at a time, held for a few list operations (a steal walks the victim's queue).  A queued
+ *             entity runs after at most one slice of each one before it.
  * Tested by   tests/unit/test_sched.c */
 #include "sched.h"
 
@@ -19,6 +28,7 @@
 #include "base/bug.h"
 #include "base/env.h"
 #include "base/stats.h"
+#include "sched_internal.h"
 
 #define SLICE_NS      10000000ull    /* how long an entity runs while others wait */
 #define WAKE_SLICE_NS 1000000ull     /* what the running one keeps when somebody wakes on its CPU */
@@ -26,13 +36,10 @@
 struct runq {
     ck_spinlock_t lock __cacheline;
     struct sched_entity *head, **tail;
-    struct sched_entity *running;
+    struct sched_entity *running;    /* own CPU only */
     u32 len;                         /* queued entities; read without the lock as a hint */
-    u64 slice_end;
-    u32 resched;
-
-    ck_spinlock_t timer_lock __cacheline;
-    struct sched_entity *timers;     /* by time */
+    u32 resched;                     /* own CPU only */
+    u64 slice_end;                   /* ns */
 };
 static struct runq runq[ENV_MAX_CPUS];
 
@@ -40,10 +47,10 @@ void sched_init(void)
 {
     for (unsigned c = 0; c < env_nr_cpus(); c++) {
         ck_spinlock_init(&runq[c].lock);
-        ck_spinlock_init(&runq[c].timer_lock);
         runq[c].tail = &runq[c].head;
         runq[c].slice_end = ~0ull;
     }
+    timer_init();
 }
 
 void se_init(struct sched_entity *se, unsigned cpu)
@@ -56,28 +63,36 @@ static void enqueue(struct runq *q, struct sched_entity *se)
     se->next = NULL;
     *q->tail = se;
     q->tail = &se->next;
-    q->len++;
-    se->state = SE_QUEUED;
+    store_relaxed(&q->len, q->len + 1);
+    store_relaxed(&se->state, SE_QUEUED);
 }
 
-static struct sched_entity *dequeue(struct runq *q)
+/* Takes the entity behind @link out of the queue. */
+static struct sched_entity *unlink_at(struct runq *q, struct sched_entity **link)
 {
-    struct sched_entity *se = q->head;
+    struct sched_entity *se = *link;
 
-    if (se) {
-        q->head = se->next;
-        if (!q->head)
-            q->tail = &q->head;
-        q->len--;
-    }
+    *link = se->next;
+    if (!*link)
+        q->tail = link;
+    store_relaxed(&q->len, q->len - 1);
     return se;
+}
+
+static void unlink_entity(struct runq *q, struct sched_entity *se)
+{
+    struct sched_entity **link = &q->head;
+
+    while (*link != se)
+        link = &(*link)->next;
+    unlink_at(q, link);
 }
 
 /* The entity's home queue, locked. */
 static struct runq *lock_home(struct sched_entity *se)
 {
     for (;;) {
-        u32 c = load_relaxed(&se->cpu);
+        u32 c = load_acquire(&se->cpu);                               /* S4 */
 
         ck_spinlock_lock(&runq[c].lock);
         if (load_relaxed(&se->cpu) == c)
@@ -86,104 +101,147 @@ static struct runq *lock_home(struct sched_entity *se)
     }
 }
 
-/* Where a woken entity should run: at home if that is idle, else on an idle CPU, else at home. */
-static unsigned choose(unsigned home)
+static bool has_time(unsigned cpu) { return sched_cpu_idle(cpu) && !load_relaxed(&runq[cpu].len); }
+
+/* The next CPU after @home that idles with nothing queued; @home itself if there is none. */
+static unsigned find_idle(unsigned home)
 {
     unsigned n = env_nr_cpus();
 
-    if (sched_cpu_idle(home))
-        return home;
     for (unsigned i = 1; i < n; i++) {
         unsigned c = home + i < n ? home + i : home + i - n;
 
-        if (sched_cpu_idle(c) && !load_relaxed(&runq[c].len))
+        if (has_time(c))
             return c;
     }
     return home;
 }
 
-void sched_wake(struct sched_entity *se)
+/* Makes @cpu look at its queue or timer again. */
+static void notice(unsigned cpu)
 {
-    struct runq *q = lock_home(se);
-    unsigned home = (unsigned)(q - runq), to = home;
-    bool kick = false;
-
-    if (se->state != SE_BLOCKED) {
-        se->wake_pending = 1;                                         /* S1 */
-        ck_spinlock_unlock(&q->lock);
-        return;
+    if (cpu != env_cpu()) {
+        stat_inc(sched_kick);
+        env_kick(cpu);
+    } else {
+        sched_arm(sched_next_event());
     }
+}
+
+/* Queues a blocked entity where it should run.  @q, its home, is locked and gets unlocked. */
+static void make_runnable(struct runq *q, struct sched_entity *se)
+{
+    unsigned home = (unsigned)(q - runq), to = home;
+    u64 now = env_now(), cut = now + WAKE_SLICE_NS;
+    bool tell;
+
     stat_inc(sched_wake);
-    /* Registers still on the old CPU: it must be that CPU's turn first, or the new one would wait for it. */
-    if (!load_acquire(&se->on_cpu))
-        to = choose(home);
+    se->queued_ns = now;
+    /* With its registers still on the old CPU it must stay there: a new one would have to wait for them. */
+    if (!has_time(home) && !load_acquire(&se->on_cpu))
+        to = find_idle(home);
     if (to != home) {
-        store_relaxed(&se->cpu, to);
-        se->state = SE_QUEUED;       /* nobody else may queue it while it moves */
+        store_relaxed(&se->state, SE_QUEUED);    /* nobody else may queue it while it moves */
+        store_release(&se->cpu, to);                                  /* S4 */
         ck_spinlock_unlock(&q->lock);
         q = &runq[to];
         ck_spinlock_lock(&q->lock);
     }
+    /* A busy CPU has armed its timer for the end of the slice only if somebody waits already. */
+    tell = !q->len || q->slice_end > cut || sched_cpu_idle(to);
+    if (q->slice_end > cut)
+        store_relaxed(&q->slice_end, cut);
     enqueue(q, se);
-    if (sched_cpu_idle(to)) {
-        kick = true;
-    } else {
-        u64 now = env_now();
-
-        if (q->slice_end > now + WAKE_SLICE_NS)
-            q->slice_end = now + WAKE_SLICE_NS;
-        kick = true;                 /* re-arms its timer for the shorter slice */
-    }
     ck_spinlock_unlock(&q->lock);
-    if (kick && to != env_cpu()) {
-        stat_inc(sched_kick);
-        env_kick(to);
-    } else if (kick) {
-        sched_arm(sched_tick(env_now()));
+    if (tell)
+        notice(to);
+}
+
+void sched_wake(struct sched_entity *se)
+{
+    struct runq *q = lock_home(se);
+
+    if (unlikely(se->parked)) {
+        ck_spinlock_unlock(&q->lock);
+    } else if (se->state != SE_BLOCKED) {
+        store_release(&se->wake_pending, 1);                          /* S1 */
+        ck_spinlock_unlock(&q->lock);
+    } else {
+        make_runnable(q, se);
     }
 }
+
+void sched_forget_wakes(struct sched_entity *se) { atomic_xchg32(&se->wake_pending, 0); }   /* S1 */
 
 bool sched_block(struct sched_entity *se)
 {
     struct runq *q = lock_home(se);
-    bool ok = !se->wake_pending;
+    bool ok = true;
 
-    if (ok)
-        se->state = SE_BLOCKED;                                       /* S1 */
-    se->wake_pending = 0;
+    if (se->state == SE_QUEUED) {                /* it blocked before, did not leave, and was woken */
+        unlink_entity(q, se);
+        store_relaxed(&se->state, SE_RUNNING);
+        ok = false;
+    } else if (se->state == SE_RUNNING) {
+        ok = !load_relaxed(&se->wake_pending);
+        if (ok)
+            store_relaxed(&se->state, SE_BLOCKED);                    /* S1 */
+    }
+    store_relaxed(&se->wake_pending, 0);
     ck_spinlock_unlock(&q->lock);
     return ok;
 }
 
-/* Takes a waiting entity from the longest queue. */
+void sched_park(struct sched_entity *se)
+{
+    struct runq *q = lock_home(se);
+
+    if (se->state == SE_QUEUED)
+        unlink_entity(q, se);
+    store_relaxed(&se->state, SE_BLOCKED);
+    store_relaxed(&se->wake_pending, 0);
+    se->parked = 1;
+    ck_spinlock_unlock(&q->lock);
+}
+
+void sched_unpark(struct sched_entity *se)
+{
+    struct runq *q = lock_home(se);
+
+    se->parked = 0;
+    if (se->state == SE_BLOCKED)
+        make_runnable(q, se);
+    else
+        ck_spinlock_unlock(&q->lock);
+}
+
+/* Takes the first waiting entity that its CPU has let go of, from the longest queue. */
 static struct sched_entity *steal(struct runq *to)
 {
     unsigned n = env_nr_cpus(), best = n;
-    struct sched_entity *se;
+    struct sched_entity *se = NULL;
     struct runq *q;
-    u32 len = 0;
+    u32 longest = 0;
 
     for (unsigned c = 0; c < n; c++) {
         u32 l = load_relaxed(&runq[c].len);
 
-        if (&runq[c] != to && l > len) {
-            len = l;
+        if (&runq[c] != to && l > longest) {
+            longest = l;
             best = c;
         }
     }
     if (best == n)
         return NULL;
     q = &runq[best];
-    if (!ck_spinlock_trylock(&q->lock))
-        return NULL;
-    se = q->head;
-    if (se && load_acquire(&se->on_cpu)) {
-        ck_spinlock_unlock(&q->lock);
-        return NULL;                 /* its CPU has not let go of it yet */
+    ck_spinlock_lock(&q->lock);
+    for (struct sched_entity **link = &q->head; *link; link = &(*link)->next) {
+        if (!load_acquire(&(*link)->on_cpu)) {                        /* S2, S3 */
+            se = unlink_at(q, link);
+            store_release(&se->cpu, (u32)(to - runq));                /* S4 */
+            break;
+        }
     }
-    se = dequeue(q);
-    if (se)
-        store_relaxed(&se->cpu, (u32)(to - runq));
     ck_spinlock_unlock(&q->lock);
     return se;
 }
@@ -191,115 +249,93 @@ static struct sched_entity *steal(struct runq *to)
 struct sched_entity *sched_pick(struct sched_entity *prev, u64 now)
 {
     struct runq *q = &runq[env_cpu()];
-    struct sched_entity *se;
+    struct sched_entity *se = NULL;
 
     ck_spinlock_lock(&q->lock);
     q->resched = 0;
     if (prev && prev->state == SE_RUNNING) {
         if (!q->head || now < q->slice_end) {
             if (!q->head)
-                q->slice_end = now + SLICE_NS;
+                store_relaxed(&q->slice_end, now + SLICE_NS);
             ck_spinlock_unlock(&q->lock);
             return prev;
         }
+        prev->queued_ns = now;
         enqueue(q, prev);
     }
-    se = dequeue(q);
     q->running = NULL;
-    ck_spinlock_unlock(&q->lock);
-    if (!se)
+    if (q->head) {
+        se = unlink_at(q, &q->head);
+    } else {
+        ck_spinlock_unlock(&q->lock);
         se = steal(q);
-    if (!se)
-        return NULL;
-    /* Of another CPU: only entities whose on_cpu is clear are moved; of this one: it is ours to clear. */
-    ck_spinlock_lock(&q->lock);
-    se->state = SE_RUNNING;
-    q->running = se;
-    q->slice_end = now + SLICE_NS;
+        if (!se)
+            return NULL;
+        /* Its state is QUEUED: whoever wakes it only leaves a note. */
+        ck_spinlock_lock(&q->lock);
+    }
+    store_relaxed(&se->state, SE_RUNNING);
     store_relaxed(&se->on_cpu, 1);
+    q->running = se;
+    store_relaxed(&q->slice_end, now + SLICE_NS);
     ck_spinlock_unlock(&q->lock);
     return se;
 }
 
-void sched_switched(struct sched_entity *prev) { store_release(&prev->on_cpu, 0); }   /* S2 */
+void sched_switched(struct sched_entity *prev)
+{
+    unsigned self = env_cpu(), idle;
 
-void sched_yield_slice(void) { runq[env_cpu()].slice_end = 0; }
+    store_release(&prev->on_cpu, 0);                                  /* S2 */
+    if (load_relaxed(&prev->state) != SE_QUEUED)
+        return;
+    /* It waits here; a CPU that idles can have it now. */
+    atomic_fence();                                                   /* S3 */
+    idle = find_idle(self);
+    if (idle != self)
+        notice(idle);
+}
+
+void sched_yield_slice(void)
+{
+    struct runq *q = &runq[env_cpu()];
+
+    ck_spinlock_lock(&q->lock);
+    store_relaxed(&q->slice_end, 0);
+    ck_spinlock_unlock(&q->lock);
+}
 
 bool sched_need_resched(void)
 {
     struct runq *q = &runq[env_cpu()];
 
-    return load_relaxed(&q->resched) && load_relaxed(&q->len);
+    return q->resched && load_relaxed(&q->len);
 }
 
-/* Timers ------------------------------------------------------------------------------------------- */
-
-static void unlink_timer(struct runq *q, struct sched_entity *se)
+/* When the running entity of this CPU must give way; ~0: nobody waits. */
+static u64 slice_event(const struct runq *q)
 {
-    for (struct sched_entity **p = &q->timers; *p; p = &(*p)->timer_next) {
-        if (*p == se) {
-            *p = se->timer_next;
-            break;
-        }
-    }
+    return q->running && load_relaxed(&q->len) ? load_relaxed(&q->slice_end) : ~0ull;
 }
 
-void sched_timer_set(struct sched_entity *se, u64 ns)
+u64 sched_next_event(void)
 {
-    unsigned cpu = env_cpu();
-    struct runq *old = &runq[load_relaxed(&se->timer_cpu)], *q = &runq[cpu];
+    u64 slice = slice_event(&runq[env_cpu()]), timer = timer_first();
 
-    /* The owner sets its own timer, so only one CPU at a time is here for @se; expiry is under the lock. */
-    ck_spinlock_lock(&old->timer_lock);
-    if (se->timer_ns != ~0ull)
-        unlink_timer(old, se);
-    se->timer_ns = ~0ull;
-    ck_spinlock_unlock(&old->timer_lock);
-    if (ns == ~0ull)
-        return;
-    ck_spinlock_lock(&q->timer_lock);
-    store_relaxed(&se->timer_cpu, cpu);
-    se->timer_ns = ns;
-    struct sched_entity **p = &q->timers;
-    while (*p && (*p)->timer_ns <= ns)
-        p = &(*p)->timer_next;
-    se->timer_next = *p;
-    *p = se;
-    bool first = q->timers == se;
-    ck_spinlock_unlock(&q->timer_lock);
-    if (first)
-        sched_arm(sched_tick(env_now()));
+    return MIN(slice, timer);
 }
 
 u64 sched_tick(u64 now)
 {
     struct runq *q = &runq[env_cpu()];
-    u64 next;
+    u64 slice, timer;
 
-    for (;;) {
-        struct sched_entity *se;
-
-        if (!load_relaxed(&q->timers))
-            break;
-        ck_spinlock_lock(&q->timer_lock);
-        se = q->timers;
-        if (!se || se->timer_ns > now) {
-            ck_spinlock_unlock(&q->timer_lock);
-            break;
-        }
-        q->timers = se->timer_next;
-        se->timer_ns = ~0ull;
-        ck_spinlock_unlock(&q->timer_lock);
-        se_timer_fired(se);
+    timer_fire(now);
+    timer = timer_first();
+    slice = slice_event(q);
+    if (slice <= now) {
+        q->resched = 1;
+        return timer;
     }
-    ck_spinlock_lock(&q->timer_lock);
-    next = q->timers ? q->timers->timer_ns : ~0ull;
-    ck_spinlock_unlock(&q->timer_lock);
-    if (q->running && load_relaxed(&q->len)) {
-        if (now >= q->slice_end)
-            store_relaxed(&q->resched, 1);
-        else
-            next = MIN(next, q->slice_end);
-    }
-    return next;
+    return MIN(slice, timer);
 }

@@ -103,6 +103,9 @@ def main():
     accelerator, why = accel.choose(options.accel)
     headline = "KVM" if accelerator == "kvm" else "emulated: compare ratios, not times"
     say("%s (%s)" % (headline, why))
+    load = os.getloadavg()[0]
+    if load > 0.3 * len(os.sched_getaffinity(0)):
+        say("the host is busy (load %.1f): results by the clock will not be worth much" % load)
     os.makedirs(options.out, exist_ok=True)
     facts = dict(started=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), host=store.host_facts(), options=options.as_dict(),
                  accel=dict(kind=accelerator, why=why), guest=store.file_facts(files.kernel),

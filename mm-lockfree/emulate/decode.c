@@ -1,194 +1,129 @@
 /* SPDX-License-Identifier: MIT */
-/* Table-free decoder for memory writes; refuses everything it does not know. */
+/* Decoder for writes to page-table entries; refuses everything it does not know. */
 #include "emulate/decode.h"
 
-/* Offsets of rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 .. r15 in the saved registers. */
-static const u8 reg_off[16] = { 80, 88, 96, 40, 152, 32, 104, 112, 72, 64, 56, 48, 24, 16, 8, 0 };
+#define NO_OP (-1)
 
-struct cursor { const u8 *p; unsigned left, used; };
+/* By bits 3..5 of the opcode (00..39) or by ModRM.reg (80, 81, 83); the last is cmp, which writes nothing. */
+static const s8 arithmetic[8] = {
+    PTE_OP_ADD, PTE_OP_OR, PTE_OP_ADC, PTE_OP_SBB, PTE_OP_AND, PTE_OP_SUB, PTE_OP_XOR, NO_OP,
+};
 
-static bool next(struct cursor *c, u8 *b)
+/* Memory operand from ModRM; the low three bits of its reg field in *@ext.  False: a register. */
+static bool memory(struct insn_cursor *c, const struct insn_prefix *p, struct pte_insn *o, unsigned *ext)
 {
-    if (!c->left)
-        return false;
-    *b = *c->p++;
-    c->left--;
-    c->used++;
-    return true;
+    struct insn_modrm m = insn_modrm(c, p, &o->mem);
+
+    *ext = m.reg & 7;
+    return m.mod != 3;
 }
 
-static bool imm(struct cursor *c, unsigned size, s64 *v)
+/* Memory and register operand, for @op. */
+static int with_register(struct insn_cursor *c, const struct insn_prefix *p, struct pte_insn *o, int op)
 {
-    u64 x = 0;
+    struct insn_modrm m = insn_modrm(c, p, &o->mem);
 
-    for (unsigned i = 0; i < size; i++) {
-        u8 b;
+    o->reg = insn_reg(m.reg, o->size, p->rex);
+    return m.mod == 3 ? NO_OP : op;
+}
 
-        if (!next(c, &b))
-            return false;
-        x |= (u64)b << (8 * i);
+/* Opcodes of one byte: the operation, or NO_OP. */
+static int one_byte(struct insn_cursor *c, const struct insn_prefix *p, u8 opcode, struct pte_insn *o)
+{
+    unsigned ext;
+    int op;
+
+    o->size = opcode & 1 ? insn_full_size(p) : 1;
+    if (opcode < 0x40 && (opcode & 7) < 2)
+        return with_register(c, p, o, arithmetic[opcode >> 3]);
+    switch (opcode) {
+    case 0x86: case 0x87:
+        return with_register(c, p, o, PTE_OP_XCHG);
+    case 0x88: case 0x89:
+        return with_register(c, p, o, PTE_OP_MOV);
+    case 0x80: case 0x81: case 0x83:
+        if (!memory(c, p, o, &ext))
+            return NO_OP;
+        op = arithmetic[ext];
+        if (op != NO_OP)
+            o->imm = insn_imm(c, opcode == 0x81 ? MIN(o->size, 4) : 1);
+        return op;
+    case 0xc6: case 0xc7:
+        if (!memory(c, p, o, &ext) || ext)
+            return NO_OP;
+        o->imm = insn_imm(c, MIN(o->size, 4));
+        return PTE_OP_MOV;
+    case 0xf6: case 0xf7:
+        if (!memory(c, p, o, &ext))
+            return NO_OP;
+        return ext == 2 ? PTE_OP_NOT : ext == 3 ? PTE_OP_NEG : NO_OP;
+    case 0xfe: case 0xff:
+        if (!memory(c, p, o, &ext))
+            return NO_OP;
+        return ext == 0 ? PTE_OP_INC : ext == 1 ? PTE_OP_DEC : NO_OP;
+    case 0xaa: case 0xab:
+        o->mem = (struct insn_mem){ REGS_RDI, REG_NONE, 0, SEG_NONE, 0 };    /* ES, whatever the prefix */
+        o->reg = REGS_RAX;
+        o->rep = p->rep;
+        return PTE_OP_STOS;
+    default:
+        return NO_OP;
     }
-    *v = size == 1 ? (s8)x : size == 2 ? (s16)x : size == 4 ? (s32)x : (s64)x;
-    return true;
 }
 
-/* ModRM with a memory operand. */
-static bool modrm(struct cursor *c, u8 rex, struct pte_insn *o, unsigned *reg)
+/* Opcodes 0F xx: the operation, or NO_OP. */
+static int two_byte(struct insn_cursor *c, const struct insn_prefix *p, struct pte_insn *o)
 {
-    unsigned mod, rm;
-    s64 d = 0;
-    u8 m, sib;
+    static const s8 bit_ops[8] = { NO_OP, NO_OP, NO_OP, NO_OP, NO_OP, PTE_OP_BTS, PTE_OP_BTR, PTE_OP_BTC };
+    u8 opcode = insn_byte(c);
+    unsigned ext;
+    int op;
 
-    if (!next(c, &m))
-        return false;
-    mod = m >> 6;
-    rm = m & 7;
-    *reg = (m >> 3 & 7) | (rex & 4) << 1;
-    o->base = o->index = REG_NONE;
-    if (mod == 3)
-        return false;
-    if (rm == 4) {
-        unsigned idx, base;
-
-        if (!next(c, &sib))
-            return false;
-        idx = (sib >> 3 & 7) | (rex & 2) << 2;
-        base = (sib & 7) | (rex & 1) << 3;
-        o->scale = sib >> 6;
-        if (idx != 4)
-            o->index = reg_off[idx];
-        if ((sib & 7) == 5 && mod == 0)
-            mod = 4;                       /* disp32, no base */
-        else
-            o->base = reg_off[base];
-    } else if (rm == 5 && mod == 0) {
-        o->base = REG_RIP;
-        mod = 4;
-    } else {
-        o->base = reg_off[rm | (rex & 1) << 3];
-    }
-    if (mod == 1 ? !imm(c, 1, &d) : mod != 0 && !imm(c, 4, &d))
-        return false;
-    o->disp = (s32)d;
-    return true;
-}
-
-static u8 reg_operand(unsigned reg, unsigned size, u8 rex)
-{
-    if (size == 1 && !rex && reg >= 4)
-        return (u8)(reg_off[reg - 4] + 1);   /* ah, ch, dh, bh */
-    return reg_off[reg];
-}
-
-/* Two-byte opcodes 0F xx. */
-static int two_byte(struct cursor *c, struct pte_insn *o, u8 rex, unsigned full, bool *lockable)
-{
-    unsigned reg;
-    u8 op;
-
-    if (!next(c, &op))
-        return -1;
-    o->size = (u8)full;
-    *lockable = true;
-    switch (op) {
-    case 0xb0:
-    case 0xc0:
+    o->size = insn_full_size(p);
+    switch (opcode) {
+    case 0xb0: case 0xc0:
         o->size = 1;
         __attribute__((fallthrough));
-    case 0xb1:
-    case 0xc1:
-        o->op = op >= 0xc0 ? PTE_OP_XADD : PTE_OP_CMPXCHG;
-        if (!modrm(c, rex, o, &reg))
-            return -1;
-        o->reg = reg_operand(reg, o->size, rex);
-        return 0;
+    case 0xb1: case 0xc1:
+        return with_register(c, p, o, opcode < 0xc0 ? PTE_OP_CMPXCHG : PTE_OP_XADD);
+    case 0xab: case 0xb3: case 0xbb:
+        o->bit_string = true;
+        return with_register(c, p, o, bit_ops[opcode >> 3 & 7]);
     case 0xba:
-        if (!modrm(c, rex, o, &reg) || !imm(c, 1, &o->imm))
-            return -1;
-        o->imm &= full * 8 - 1;
-        switch (reg & 7) {
-        case 5: o->op = PTE_OP_BTS; return 0;
-        case 6: o->op = PTE_OP_BTR; return 0;
-        case 7: o->op = PTE_OP_BTC; return 0;
-        }
-        return -1;
+        if (!memory(c, p, o, &ext))
+            return NO_OP;
+        op = bit_ops[ext];
+        if (op != NO_OP)
+            o->imm = insn_imm(c, 1) & (8 * o->size - 1);
+        return op;
+    case 0xc7:
+        /* With REX.W it is cmpxchg16b, which is wider than an entry. */
+        if (!memory(c, p, o, &ext) || ext != 1 || o->size != 4)
+            return NO_OP;
+        o->size = 8;
+        return PTE_OP_CMPXCHG8B;
     default:
-        return -1;                         /* bit offsets in a register may reach beyond the operand: not known here */
+        return NO_OP;
     }
 }
 
 int decode_pte_insn(const u8 *bytes, unsigned avail, struct pte_insn *o)
 {
-    struct cursor c = { bytes, avail > 15 ? 15 : avail, 0 };
-    bool lock = false, rep = false, osize = false, lockable = false;
-    unsigned full, reg;
-    u8 b, rex = 0;
+    struct insn_cursor c = insn_start(bytes, avail);
+    struct insn_prefix p;
+    int op, rc;
+    u8 b;
 
-    *o = (struct pte_insn){ .base = REG_NONE, .index = REG_NONE, .reg = REG_NONE };
-    for (;;) {
-        if (!next(&c, &b))
-            return -1;
-        if (b == 0xf0)
-            lock = true;
-        else if (b == 0x66)
-            osize = true;
-        else if (b == 0xf3)
-            rep = true;
-        else if (b != 0x3e && b != 0x2e && b != 0x26 && b != 0x36)   /* segments without effect */
-            break;
-    }
-    if ((b & 0xf0) == 0x40) {
-        rex = b;
-        if (!next(&c, &b))
-            return -1;
-    }
-    full = rex & 8 ? 8 : osize ? 2 : 4;
-    if (b == 0x0f) {
-        if (rep || two_byte(&c, o, rex, full, &lockable))
-            return -1;
-    } else {
-        o->size = (u8)(b & 1 ? full : 1);
-        switch (b) {
-        case 0x88: case 0x89:              /* mov r, m */
-        case 0x86: case 0x87:              /* xchg */
-        case 0x00: case 0x01: case 0x08: case 0x09: case 0x20: case 0x21: case 0x28: case 0x29: case 0x30: case 0x31:
-            o->op = b >= 0x88 ? PTE_OP_MOV : b >= 0x86 ? PTE_OP_XCHG : b < 0x08 ? PTE_OP_ADD : b < 0x20 ? PTE_OP_OR
-                : b < 0x28 ? PTE_OP_AND : b < 0x30 ? PTE_OP_SUB : PTE_OP_XOR;
-            lockable = o->op != PTE_OP_MOV;
-            if (!modrm(&c, rex, o, &reg))
-                return -1;
-            o->reg = reg_operand(reg, o->size, rex);
-            break;
-        case 0xc6: case 0xc7:              /* mov imm, m */
-            o->op = PTE_OP_MOV;
-            if (!modrm(&c, rex, o, &reg) || (reg & 7) || !imm(&c, MIN(o->size, 4), &o->imm))
-                return -1;
-            break;
-        case 0x80: case 0x81: case 0x83: { /* group 1 */
-            static const s8 op[8] = { PTE_OP_ADD, PTE_OP_OR, -1, -1, PTE_OP_AND, PTE_OP_SUB, PTE_OP_XOR, -1 };
-
-            if (!modrm(&c, rex, o, &reg) || op[reg & 7] < 0 || !imm(&c, b == 0x81 ? MIN(o->size, 4) : 1, &o->imm))
-                return -1;
-            o->op = (u8)op[reg & 7];
-            lockable = true;
-            break;
-        }
-        case 0xaa: case 0xab:              /* stos */
-            o->op = PTE_OP_STOS;
-            o->base = reg_off[7];
-            o->reg = reg_off[0];
-            o->rep = rep;
-            break;
-        default:
-            return -1;
-        }
-        if (rep && o->op != PTE_OP_STOS)
-            return -1;
-    }
-    if (lock && !lockable)
-        return -1;
+    *o = (struct pte_insn){ .reg = REG_NONE };
+    b = insn_prefixes(&c, &p);
+    op = b == 0x0f ? two_byte(&c, &p, o) : one_byte(&c, &p, b, o);
+    if (p.asize || p.ambiguous || p.repne || (p.rep && op != PTE_OP_STOS) ||
+        (p.lock && (op == PTE_OP_MOV || op == PTE_OP_STOS)))
+        op = NO_OP;
+    rc = insn_finish(&c, op != NO_OP);
+    if (rc)
+        return rc;
+    o->op = (u8)op;
     o->len = (u8)c.used;
-    for (unsigned i = 0; i < o->len; i++)
-        o->bytes[i] = bytes[i];
     return 0;
 }

@@ -41,7 +41,8 @@ run_dbench() {    # run_dbench CLIENTS
     status=$?
     ptmark "dbench_${1}cl"
     rate=$(sed -n 's/^Throughput \([0-9.]*\) MB.*/\1/p' /tmp/db.out)
-    if [ $status = 0 ] && [ -n "$rate" ]; then
+    # A run that is too short for its warm-up ends with status 0 and a rate of 0: that is no result.
+    if [ $status = 0 ] && [ -n "$rate" ] && [ "${rate#0.0*}" = "$rate" ] && [ "$rate" != 0 ]; then
         echo "PTRES dbench ${1}_clients MB/s higher $rate"
     else
         echo "PTFAIL dbench $1 clients, exit $status: $(tail -n 1 /tmp/db.out)"

@@ -6,7 +6,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 out=$(realpath -m "${1:-$root/build/tests/guest.elf}")
 # Tests run in this order: the second vCPU starts in t_vcpu.
-tests="t_hypercall.c t_vcpu.c t_trap.c t_user.c t_event.c t_desc.c t_pt.c t_emul.c t_crash.c"
+tests="t_hypercall.c t_vcpu.c t_trap.c t_user.c t_event.c t_desc.c t_pt.c t_emul.c t_race.c t_crash.c"
 mkdir -p "$(dirname "$out")"
 cd "$here"
 ${CC:-gcc} -std=gnu17 -O2 -g -ffreestanding -nostdlib -static -no-pie -fno-pic -mcmodel=kernel -mno-red-zone -mgeneral-regs-only \

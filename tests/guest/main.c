@@ -125,6 +125,7 @@ void guest_main(struct start_info *info)
         run_crash(option("crash"));
     for (const struct test *t = tests_start; t < tests_end; t++) {
         unsigned pages = pages_free();
+        u64 t0 = now_ns();
 
         if (!started(t->name) || !selected(t->name))
             continue;
@@ -139,7 +140,7 @@ void guest_main(struct start_info *info)
         if (failures)
             failed++, say("TEST %s FAIL %s\n", t->name, reason);
         else
-            passed++, say("TEST %s PASS\n", t->name);
+            passed++, say("TEST %s PASS %lu ms\n", t->name, (now_ns() - t0) / 1000000);
     }
     say("%u passed, %u failed\n", passed, failed);
     shutdown(SHUTDOWN_poweroff);

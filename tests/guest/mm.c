@@ -44,27 +44,27 @@ void page_free(void *p)
         free_page[nr_free++] = p;
 }
 
-/* The machine's RAM, as its memory map tells. */
+/* From the machine's memory map; the list is made once. */
 u64 foreign_mfn(unsigned n)
 {
     static struct { u64 addr, size; u32 type; } __attribute__((packed)) e820[64];
-    static struct xen_memory_map m;
+    static u32 list[16384];
+    static unsigned known;
 
-    if (!m.nr_entries) {
-        m.nr_entries = COUNT(e820);
+    if (!known) {
+        struct xen_memory_map m = { .nr_entries = COUNT(e820) };
+
         set_xen_guest_handle(m.buffer, (void *)e820);
         REQUIRE(EQ(HC(memory_op, XENMEM_machine_memory_map, &m), 0));
-    }
-    for (u32 i = 0; i < m.nr_entries; i++) {
-        u64 end = (e820[i].addr + e820[i].size) >> 12;
+        for (u32 i = 0; i < m.nr_entries; i++) {
+            u64 end = (e820[i].addr + e820[i].size) >> 12;
 
-        if (e820[i].type != 1)
-            continue;
-        for (u64 mfn = (e820[i].addr + PAGE - 1) >> 12; mfn < end; mfn++)
-            if (mfn && !own_mfn(mfn) && !n--)
-                return mfn;
+            for (u64 mfn = (e820[i].addr + PAGE - 1) >> 12; e820[i].type == 1 && mfn < end && known < COUNT(list); mfn++)
+                if (mfn && !own_mfn(mfn))
+                    list[known++] = (u32)mfn;
+        }
     }
-    return 0;
+    return n < known ? list[n] : 0;
 }
 
 u64 pte_ma(u64 va, int level)

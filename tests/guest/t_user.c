@@ -148,11 +148,27 @@ TEST(user_root_is_kernel_root)
 {
     struct frame_iret f = { .rip = (u64)user_syscall, .cs = FLAT_CS, .ss = FLAT_SS, .rflags = 2, .rsp = USER_DATA };
     struct regs *r;
+    u64 *table;
 
     EQ(mmuext(MMUEXT_NEW_USER_BASEPTR, mfn_of((void *)si->pt_base), 0), 0);
     r = enter(&f, false, 0, 0);
     EQ(r->vec, VEC_SYSCALL);
     EQ(r->rip, (u64)user_syscall + 2);
+    /* It sees the page tables then, and still has no more right to write them than to any read-only page. */
+    table = table_page();
+    EQ(pin(1, mfn_of(table)), 0);
+    f.rip = (u64)user_write;
+    r = enter(&f, false, (u64)&table[3], 0x10);
+    EQ(r->vec, 14);
+    EQ(r->err, 7);
+    EQ(r->rip, (u64)user_write);
+    f.rip = (u64)user_lock;
+    r = enter(&f, false, (u64)&table[3], 0);
+    EQ(r->vec, 14);
+    EQ(r->err, 7);
+    EQ(table[3], 0);
+    EQ(unpin(mfn_of(table)), 0);
+    page_free(table);
     EQ(mmuext(MMUEXT_NEW_USER_BASEPTR, 0, 0), 0);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* memory_op and grant_table_op (Xen public headers memory.h, grant_table.h). */
+#include <ck_spinlock.h>
 #include <xen/errno.h>
 #include <xen/grant_table.h>
 #include <xen/memory.h>
@@ -87,6 +88,27 @@ long hc_memory_op(u64 cmd, u64 arg, u64 a3, u64 a4, u64 a5)
 
 #define GRANT_FRAMES_MAX 32
 
+static ck_spinlock_t grant_lock = CK_SPINLOCK_INITIALIZER;
+
+/* The grant table of @d has at least @n frames; false: out of memory. */
+static bool grow_table(struct domain *d, u32 n)
+{
+    bool ok = true;
+
+    ck_spinlock_lock(&grant_lock);
+    while (ok && d->nr_grant_frames < n) {
+        void *page = hv_zalloc_page();
+
+        ok = page != NULL;
+        if (ok) {
+            mm_share_hv_page(d, page);
+            d->grant_mfn[d->nr_grant_frames++] = env_mfn_of(page).v;
+        }
+    }
+    ck_spinlock_unlock(&grant_lock);
+    return ok;
+}
+
 static long setup_table(struct domain *d, u64 arg)
 {
     struct gnttab_setup_table s;
@@ -96,21 +118,32 @@ static long setup_table(struct domain *d, u64 arg)
     s.status = GNTST_okay;
     if (s.dom != DOMID_SELF && s.dom != d->domid)
         s.status = GNTST_bad_domain;
-    else if (s.nr_frames > GRANT_FRAMES_MAX)
+    else if (s.nr_frames > GRANT_FRAMES_MAX || !grow_table(d, s.nr_frames))
         s.status = GNTST_general_error;
-    while (s.status == GNTST_okay && d->nr_grant_frames < s.nr_frames) {
-        void *page = hv_zalloc_page();
-
-        if (!page) {
-            s.status = GNTST_general_error;
-            break;
-        }
-        mm_share_hv_page(d, page);
-        d->grant_mfn[d->nr_grant_frames++] = env_mfn_of(page).v;
-    }
     if (s.status == GNTST_okay && copy_to_guest((u64)s.frame_list.p, d->grant_mfn, s.nr_frames * 8))
         return -XEN_EFAULT;
     return copy_to_guest(arg, &s, sizeof(s));
+}
+
+/* There is no other domain: nothing can be mapped, copied or given away.  Each request of an array gets its status. */
+static const struct { u8 op, size, at; s16 status; } refused[] = {
+#define REFUSE(name, why) { GNTTABOP_##name, sizeof(struct gnttab_##name), offsetof(struct gnttab_##name, status), why }
+    REFUSE(map_grant_ref, GNTST_bad_domain),
+    REFUSE(unmap_grant_ref, GNTST_bad_handle),
+    REFUSE(transfer, GNTST_bad_domain),
+    REFUSE(copy, GNTST_bad_domain),
+    REFUSE(unmap_and_replace, GNTST_bad_handle),
+#undef REFUSE
+};
+
+static long refuse(unsigned i, u64 arg, u32 count)
+{
+    for (u32 k = 0; k < count; k++) {
+        if (copy_to_guest(arg + (u64)k * refused[i].size + refused[i].at, &refused[i].status, sizeof(s16)))
+            return -XEN_EFAULT;
+        tlb_poll();
+    }
+    return 0;
 }
 
 long hc_grant_table_op(u64 cmd, u64 arg, u64 count, u64 a4, u64 a5)
@@ -118,8 +151,11 @@ long hc_grant_table_op(u64 cmd, u64 arg, u64 count, u64 a4, u64 a5)
     struct domain *d = current_domain();
 
     (void)a4; (void)a5;
+    for (unsigned i = 0; i < ARRAY_SIZE(refused); i++)
+        if (cmd == refused[i].op)
+            return refuse(i, arg, (u32)count);
     if (count != 1)
-        return count ? -XEN_ENOSYS : 0;
+        return -XEN_EINVAL;
     switch (cmd) {
     case GNTTABOP_setup_table:
         return setup_table(d, arg);
@@ -153,6 +189,6 @@ long hc_grant_table_op(u64 cmd, u64 arg, u64 count, u64 a4, u64 a5)
         return copy_to_guest(arg, &v, sizeof(v));
     }
     default:
-        return -XEN_ENOSYS;                      /* there is no other domain to grant to */
+        return -XEN_ENOSYS;
     }
 }

@@ -12,6 +12,7 @@
 #include "boot/boot_internal.h"
 #include "console.h"
 #include "pt_string.h"
+#include "tlb.h"
 
 #define CHUNK 128
 
@@ -32,6 +33,9 @@ long hc_console_io(u64 cmd, u64 count, u64 buf, u64 a4, u64 a5)
                 return -XEN_EFAULT;
             console_write(part, (size_t)len);
             done += len;
+            tlb_poll();
+            if (load_relaxed(&current_domain()->dying))
+                break;
         }
         return 0;
     case CONSOLEIO_read:
@@ -43,6 +47,7 @@ long hc_console_io(u64 cmd, u64 count, u64 buf, u64 a4, u64 a5)
             if (copy_to_guest(buf + (u64)done, part, len))
                 return -XEN_EFAULT;
             done += (s32)len;
+            tlb_poll();
         }
         return done;
     default:
@@ -182,12 +187,10 @@ long hc_platform_op(u64 arg, u64 a2, u64 a3, u64 a4, u64 a5)
     case XENPF_get_cpuinfo: {
         u32 id = op.u.pcpu_info.xen_cpuid;
 
-        if (id >= nr_cpus)
-            return -XEN_EINVAL;
         op.u.pcpu_info.max_present = nr_cpus - 1;
-        op.u.pcpu_info.flags = XEN_PCPU_FLAGS_ONLINE;
-        op.u.pcpu_info.apic_id = cpu_apicid[id];
-        op.u.pcpu_info.acpi_id = id;
+        op.u.pcpu_info.flags = id < nr_cpus ? XEN_PCPU_FLAGS_ONLINE : XEN_PCPU_FLAGS_INVALID;
+        op.u.pcpu_info.apic_id = id < nr_cpus ? cpu_apicid[id] : 0;
+        op.u.pcpu_info.acpi_id = id < nr_cpus ? id : 0;
         return copy_to_guest(arg, &op, sizeof(op));
     }
     default:

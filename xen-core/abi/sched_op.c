@@ -9,14 +9,10 @@ static void resched(void) { cpu_info()->work |= WORK_RESCHED; }
 
 static long block(struct vcpu *v)
 {
+    sched_forget_wakes(&v->se);
     atomic_xchg8(&v->info->evtchn_upcall_mask, 0);
-    if (load_acquire(&v->info->evtchn_upcall_pending))                /* E1, see evtchn.c */
-        return 0;
-    if (sched_block(&v->se)) {
-        if (load_acquire(&v->info->evtchn_upcall_pending))
-            sched_wake(&v->se);                  /* came between the two */
+    if (!load_acquire(&v->info->evtchn_upcall_pending) && sched_block(&v->se))    /* E1, see evtchn.c */
         resched();
-    }
     return 0;
 }
 
@@ -39,8 +35,11 @@ static long poll(struct vcpu *v, u64 arg)
             return -XEN_EINVAL;
     if (p.timeout && p.timeout <= now_ns())
         return 0;
+    if (v->poll_nr)                              /* a second poll in one multicall */
+        poll_done(v);
     for (u32 i = 0; i < p.nr_ports; i++)
         v->poll_port[i] = port[i];
+    sched_forget_wakes(&v->se);
     atomic_faa32(&d->nr_polling, 1);
     store_release(&v->poll_nr, p.nr_ports ? p.nr_ports : 1);
     if (!p.nr_ports)
@@ -50,7 +49,7 @@ static long poll(struct vcpu *v, u64 arg)
         pending |= test_bit((u64 *)d->shared->evtchn_pending, port[i]);
     if (!pending && !(load_acquire(&v->info->evtchn_upcall_pending) && !v->info->evtchn_upcall_mask)) {
         if (p.timeout)
-            sched_timer_set(&v->se, MIN(p.timeout, v->singleshot_ns));
+            sched_timer_within(&v->se, p.timeout);   /* the singleshot timer may come first */
         if (sched_block(&v->se)) {
             resched();
             return 0;
