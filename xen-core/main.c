@@ -15,6 +15,7 @@
 
 void boot_main(u32 magic, u32 mbi_phys)
 {
+    console_setup();                             /* the default port, for what goes wrong before the options are known */
     boot_read_multiboot(magic, mbi_phys);
     params_parse(boot_info.cmdline);
     console_setup();

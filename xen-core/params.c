@@ -3,6 +3,7 @@
 #include "params.h"
 
 #include "arch/layout.h"
+#include "boot/boot.h"
 #include "console.h"
 #include "pt_string.h"
 #include "vsnprintf.h"
@@ -178,15 +179,18 @@ static const struct param {
     { "check", set_check, NULL },
 };
 
-/* Complaints are kept until the console that they may concern is set up. */
-static char complaint[1024];
+/* The first pass over the command line sets up the console; only the second, with the console there, complains. */
+static bool reporting;
 
 void param_bad(const char *name, const char *value, const char *rule)
 {
-    size_t n = strlen(complaint);
+    /* Piece by piece: a buffer would have a size, and a longer option would be lost.  Only the boot CPU runs. */
+    const char *const piece[] = { "ptarmigan: option ", name, value ? "=" : "", value ? value : "", ": ", rule, "\n" };
 
-    pt_snprintf(complaint + n, sizeof(complaint) - n, "ptarmigan: option %s%s%s: %s\n", name, value ? "=" : "",
-                value ? value : "", rule);
+    if (!reporting)
+        return;
+    for (unsigned i = 0; i < ARRAY_SIZE(piece); i++)
+        console_write(piece[i], strlen(piece[i]));
 }
 
 static void one(char *word)
@@ -233,8 +237,11 @@ void params_parse(const char *cmdline)
 
 void params_report(void)
 {
-    if (*complaint)
-        console_write(complaint, strlen(complaint));
+    reporting = true;
+    params_parse(boot_info.cmdline);
+    if (boot_info.cmdline_cut)
+        printk("options: the command line is longer than %u characters, the rest was not read\n",
+               (unsigned)sizeof(boot_info.cmdline) - 1);
     printk("options: pt_update=%s smap=%s smep=%s maxcpus=%u dom0_mem=%s dom0_max_vcpus=%u numa=%s stats=%s%s\n",
            opt_ptwr ? "ptwr" : "emulate", opt_smap ? "on" : "off", opt_smep ? "on" : "off", opt_maxcpus,
            opt_dom0_mem ? opt_dom0_mem : "all", opt_dom0_max_vcpus, opt_numa ? "on" : "off",

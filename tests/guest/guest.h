@@ -84,6 +84,8 @@ static inline struct cpu *this_cpu(void)
     return *(struct cpu **)(sp & ~(STACK_SIZE - 1ul));
 }
 
+static inline struct regs *last(void) { return &this_cpu()->trap; }
+
 /* Hypercalls ------------------------------------------------------------------------------------------- */
 
 static inline long hypercall(u64 nr, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5)
@@ -124,6 +126,13 @@ static inline u64 load(const void *p) { return *(const volatile u64 *)p; }
     __asm__ volatile("1: " insn "\n jmp 3f\n2: mov $1, %k[f_]\n3:\n" EX_TABLE("1b", "2b") \
                      : [f_] "+r"(f_) out : in : "memory", "cc"); \
     (bool)f_; })
+
+/* The same for one instruction alone, with its address and the stack pointer. */
+#define TRY_AT(insn, at, sp) ({ \
+    u32 bad_ = 0; \
+    __asm__ volatile("mov %%rsp, %[sp_]\n lea 1f(%%rip), %[at_]\n1: " insn "\n jmp 3f\n2: mov $1, %k[bad_]\n3:\n" \
+                     EX_TABLE("1b", "2b") : [bad_] "+r"(bad_), [at_] "=&r"(at), [sp_] "=&r"(sp) :: "memory", "cc"); \
+    (bool)bad_; })
 
 static inline bool try_read(const void *p, u64 *v)
 {
@@ -173,6 +182,7 @@ void fail_trap(const struct regs *r, u64 cr2);
 /* Starts vCPU 1 if need be; runs @fn on it; waits for it. */
 void vcpu1_run(void (*fn)(void *), void *arg);
 void vcpu1_wait(void);
+extern volatile u32 stop;                   /* what it runs may have to come to an end; cleared by vcpu1_run */
 bool vcpu1_start(void);
 void vcpu1_context(struct vcpu_guest_context *ctx);
 extern bool vcpu1_started;
@@ -192,6 +202,8 @@ void run_crash(const char *name);
 #define PSE 128ul
 #define G   256ul
 #define NX  (1ul << 63)
+#define RWE (P | RW | US | AC | DI)         /* an entry for a writable page, as the hardware leaves it */
+#define ROE (P | US | AC | DI)
 #define MFN_MASK 0x000ffffffffff000ul
 #define M2P ((const u64 *)0xffff800000000000ul)
 #define HV_BASE 0xffff800000000000ul
@@ -213,6 +225,9 @@ u64 foreign_mfn(unsigned n);                /* the n-th RAM frame that is not ou
 u64 pte_ma(u64 va, int level);              /* machine address of the entry that maps @va; 0: no table */
 u64 pte_get(u64 va, int level);
 static inline u64 pte(u64 mfn, u64 flags) { return mfn << 12 | flags; }
+static inline u64 ma(const void *p, unsigned i) { return mfn_of(p) << 12 | i * 8; }        /* entry @i of the page @p */
+static inline u64 root_mfn(void) { return mfn_of((void *)si->pt_base); }
+static inline u64 table_mfn(u64 va, int level) { return pte_ma(va, level) >> 12; }
 long mmu_update(u64 ptr, u64 val);
 long mmuext(u32 cmd, u64 arg1, u64 arg2);
 static inline long pin(int level, u64 mfn) { return mmuext(MMUEXT_PIN_L1_TABLE + (u32)level - 1, mfn, 0); }
@@ -223,6 +238,9 @@ long make_rw(void *p);
 void *table_page(void);                     /* an empty page, mapped read-only */
 void hook(u64 va, int level, void *table);  /* hangs a read-only page into the tables at @va; REQUIREs success */
 void unhook(u64 va, int level);
+extern u64 *scratch;                        /* an L1 at SCRATCH, between scratch_open and scratch_close */
+void scratch_open(void);
+void scratch_close(void);
 bool usable(void *p);                       /* is it free of all types: writable, pinnable, writable again? fails the test */
 
 /* A root for user mode: user_page at USER_CODE, a writable page at USER_DATA. */

@@ -134,6 +134,8 @@ void guest_main(struct start_info *info)
         cpus[0].info->evtchn_upcall_mask = 1;
         run_guarded(call_test, (void *)t->fn, &cpus[0].test_sp);
         cpus[0].test_sp = 0;
+        stop = 1;                               /* the test may not have come to that */
+        vcpu1_wait();
         cpus[0].info->evtchn_upcall_mask = 1;
         if (!failures && pages_free() != pages && memcmp(t->name, "vcpu_info", 9))
             FAIL("%u pages before the test, %u after", pages, pages_free());

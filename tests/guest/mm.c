@@ -134,3 +134,17 @@ bool usable(void *p)
          EQ(unpin(mfn), 0) && EQ(make_rw(p), 0);
     return ok;
 }
+
+u64 *scratch;
+
+void scratch_open(void)
+{
+    scratch = table_page();
+    hook(SCRATCH, 2, scratch);
+}
+
+void scratch_close(void)
+{
+    unhook(SCRATCH, 2);
+    page_free(scratch);
+}

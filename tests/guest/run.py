@@ -35,6 +35,8 @@ CRASHES = [
     ("crash_of_two", "vCPU 0: cannot write a bounce frame", None),
     ("crash_of_vcpu1", "vCPU 1: cannot write a bounce frame", None),
     ("ptwr_bad_entry", "entry that is not acceptable", "ptwr"),
+    ("ptwr_bad_entry_used", "entry that is not acceptable", "ptwr"),
+    ("ptwr_bad_entry_other", "entry that is not acceptable", "ptwr"),
 ]
 
 
@@ -44,7 +46,7 @@ class Boot:
     def __init__(self, opt, mode, guest_args, log):
         cmd = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(opt.cpus), "-m", "512M", "-nographic",
                "-no-reboot", "-nic", "none", "-kernel", opt.image, "-append",
-               "console=com1 com1=115200,8n1 dom0_max_vcpus=2 pt_update=" + mode, "-initrd", "%s %s" % (opt.guest, guest_args)]
+               "console=com1 com1=115200,8n1 dom0_max_vcpus=2 stats=json pt_update=" + mode, "-initrd", "%s %s" % (opt.guest, guest_args)]
         start = time.time()
         self.timed_out = False
         p = subprocess.Popen(cmd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -103,6 +105,11 @@ def run_tests(opt, mode, res):
             why = crash[0].replace("(PT) ", "")
         ended = re.search(r"^\d+ passed, \d+ failed$", b.text, re.M)
         if ended and not why and "domain 0 shut down: poweroff" in b.text:
+            if not opt.args:
+                opened = re.search(r'"ptwr_open": (\d+)', b.text)
+                count = int(opened.group(1)) if opened else -1
+                res.add("%s/mode_in_effect" % mode, None if (count > 0) == (mode == "ptwr") and count >= 0 else
+                        "counter ptwr_open is %d" % count)
             return
         res.add("%s/%s" % (mode, running or "boot"), why or "the guest did not end properly")
         if not running:
@@ -121,8 +128,8 @@ def run_crashes(opt, mode, res):
             pass
         elif "CRASH " + name not in b.lines:
             why = "the guest did not get that far"
-        elif "SURVIVED " + name in b.lines:
-            why = "the guest survived"
+        elif "SURVIVED " + name in b.lines or "ACCESS" in b.lines:
+            why = "the guest survived, or got at what it must not"
         elif expect and (len(crashed) != 1 or not re.search(expect, crashed[0])):
             why = "expected one line with '%s', got %s" % (expect, crashed)
         elif "domain 0 shut down: crash" not in b.text:

@@ -128,6 +128,45 @@ static void ptwr_bad_entry(void)
     mmuext(MMUEXT_TLB_FLUSH_LOCAL, 0, 0);
 }
 
+/* The same entry, used before that: neither vCPU may get anywhere through it. */
+static u64 *live_table(void)
+{
+    u64 *t = table_page();
+
+    pin(1, mfn_of(t));
+    hook(SCRATCH, 2, t);
+    return t;
+}
+
+static void ptwr_bad_entry_used(void)
+{
+    u64 *t = live_table(), v;
+
+    t[3] = pte(foreign_mfn(0), P | RW | US);
+    if (!try_read((void *)(SCRATCH + 3 * PAGE), &v) || !try_write((void *)(SCRATCH + 3 * PAGE), 0x41))
+        say("ACCESS\n");
+}
+
+static void probe(void *arg)
+{
+    (void)arg;
+    for (;;)
+        if (!try_read((void *)(SCRATCH + 3 * PAGE), NULL))
+            say("ACCESS\n");
+}
+
+static void ptwr_bad_entry_other(void)
+{
+    u64 *t = live_table();
+
+    vcpu1_run(probe, NULL);
+    for (u64 t0 = now_ns(); now_ns() < t0 + 5000000; )
+        pause_();
+    t[3] = pte(foreign_mfn(0), P | RW | US);
+    for (u64 t0 = now_ns(); now_ns() < t0 + 1000000000; )
+        pause_();
+}
+
 static const struct { const char *name; void (*fn)(void); } crash[] = {
 #define CRASH(n) { #n, n }
     CRASH(iret_no_user), CRASH(stack_unmapped), CRASH(stack_hypervisor), CRASH(stack_noncanonical), CRASH(stack_m2p),
@@ -135,6 +174,7 @@ static const struct { const char *name; void (*fn)(void); } crash[] = {
     CRASH(kernel_stack_zero), CRASH(kernel_stack_user_only), CRASH(no_handler), CRASH(no_gp_handler), CRASH(iret_unmapped),
     CRASH(iret_hypervisor), CRASH(iret_noncanonical), CRASH(iret_top), CRASH(no_event_callback), CRASH(say_crash),
     CRASH(crash_of_two), CRASH(crash_of_vcpu1), CRASH(ptwr_bad_entry),
+    CRASH(ptwr_bad_entry_used), CRASH(ptwr_bad_entry_other),
 };
 
 void run_crash(const char *name)

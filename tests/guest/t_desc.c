@@ -16,8 +16,6 @@ static long set_gdt(u64 mfn, u64 entries)
     return HC(set_gdt, list, entries);
 }
 
-static u64 ma(void *p) { return mfn_of(p) << 12; }
-
 static u16 load_es(u16 sel) { return TRY("mov %w[s], %%es", , A([s] "r"(sel))); }
 
 TEST(gdt)
@@ -66,7 +64,7 @@ TEST(gdt_bad_entries)
         REQUIRE(EQ(make_ro(t), 0));
         if (set_gdt(mfn_of(t), 16) != -EINVAL)
             FAIL("descriptor type %d was accepted in a GDT", bad[i]);
-        if (HC(update_descriptor, ma(t), GATE(bad[i])) != -EINVAL)
+        if (HC(update_descriptor, ma(t, 0), GATE(bad[i])) != -EINVAL)
             FAIL("descriptor type %d was accepted by update_descriptor", bad[i]);
         EQ(make_rw(t), 0);
         t[slot] = 0;
@@ -99,26 +97,26 @@ TEST(update_descriptor)
     u64 *t = table_page(), *plain = page_alloc(), *l1 = table_page();
 
     REQUIRE(EQ(set_gdt(mfn_of(t), 16), 0));
-    EQ(HC(update_descriptor, ma(t) + 8 * 5, DATA), 0);
+    EQ(HC(update_descriptor, ma(t, 0) + 8 * 5, DATA), 0);
     EQ(t[5], DATA | DPL3);
     EQ(load_es(0x2b), 0);
     EQ(load_es(0), 0);
-    EQ(HC(update_descriptor, ma(t) + 8 * 5, 0), 0);
+    EQ(HC(update_descriptor, ma(t, 0) + 8 * 5, 0), 0);
     EQ(load_es(0x2b), 1);
-    EQ(HC(update_descriptor, ma(t) + 8 * 5, GATE(9)), -EINVAL);
-    EQ(HC(update_descriptor, ma(t) + 8 * 5, GATE(2)), -EINVAL);
-    EQ(HC(update_descriptor, ma(t) + 8 * 5, GATE(14)), -EINVAL);
+    EQ(HC(update_descriptor, ma(t, 0) + 8 * 5, GATE(9)), -EINVAL);
+    EQ(HC(update_descriptor, ma(t, 0) + 8 * 5, GATE(2)), -EINVAL);
+    EQ(HC(update_descriptor, ma(t, 0) + 8 * 5, GATE(14)), -EINVAL);
     EQ(t[5], 0);
-    EQ(HC(update_descriptor, ma(t) + 8 * 5 + 4, DATA), -EINVAL);
-    EQ(HC(update_descriptor, ma(t) + 1, 0), -EINVAL);
-    EQ(HC(update_descriptor, ma(plain), CODE64), 0);
+    EQ(HC(update_descriptor, ma(t, 0) + 8 * 5 + 4, DATA), -EINVAL);
+    EQ(HC(update_descriptor, ma(t, 0) + 1, 0), -EINVAL);
+    EQ(HC(update_descriptor, ma(plain, 0), CODE64), 0);
     EQ(plain[0], CODE64 | DPL3);
     EQ(pin(1, mfn_of(l1)), 0);
-    EQ(HC(update_descriptor, ma(l1), DATA), -EINVAL);
-    EQ(HC(update_descriptor, ma(l1), 0), -EINVAL);
+    EQ(HC(update_descriptor, ma(l1, 0), DATA), -EINVAL);
+    EQ(HC(update_descriptor, ma(l1, 0), 0), -EINVAL);
     EQ(l1[0], 0);
     EQ(unpin(mfn_of(l1)), 0);
-    EQ(HC(update_descriptor, ma((void *)si->pt_base), 0), -EINVAL);
+    EQ(HC(update_descriptor, ma((void *)si->pt_base, 0), 0), -EINVAL);
     EQ(HC(update_descriptor, foreign_mfn(0) << 12, 0), -EINVAL);
     EQ(HC(update_descriptor, foreign_mfn(100) << 12, 0), -EINVAL);
     EQ(HC(update_descriptor, (max_page() + 1) << 12, 0), -EINVAL);
@@ -152,7 +150,7 @@ TEST(ldt)
     EQ(load_es(512 * 8 + 7), 1);
     EQ(load_es(0x0f), 1);
     EQ(load_es(0), 0);
-    EQ(HC(update_descriptor, ma(t) + 8, DATA), 0);
+    EQ(HC(update_descriptor, ma(t, 0) + 8, DATA), 0);
     EQ(load_es(0x0f), 0);
     EQ(load_es(0), 0);
     EQ(make_rw(t), -EINVAL);

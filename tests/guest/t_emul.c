@@ -6,8 +6,6 @@
  * that mode, because a store to the first kind is not looked at before the table is taken back. */
 #include "guest.h"
 
-#define RWE (P | RW | US | AC | DI)
-#define ROE (P | US | AC | DI)
 
 static u64 *t;                                  /* the table, read-only */
 static void *data[2];

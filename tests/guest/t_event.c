@@ -1,44 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Event channels, blocking, timers, and time itself. */
-#include "guest.h"
-
-static u32 bind_ipi(u32 vcpu)
-{
-    struct evtchn_bind_ipi b = { .vcpu = vcpu };
-
-    REQUIRE(EQ(HC(event_channel_op, EVTCHNOP_bind_ipi, &b), 0));
-    REQUIRE(b.port && b.port < 64);
-    port_count[b.port] = 0;
-    return b.port;
-}
-
-static long send(u32 port)
-{
-    struct evtchn_send s = { port };
-
-    return HC(event_channel_op, EVTCHNOP_send, &s);
-}
-
-static long close(u32 port)
-{
-    struct evtchn_close c = { port };
-
-    return HC(event_channel_op, EVTCHNOP_close, &c);
-}
-
-static long unmask(u32 port)
-{
-    struct evtchn_unmask u = { port };
-
-    return HC(event_channel_op, EVTCHNOP_unmask, &u);
-}
-
-static u64 count(u32 port) { return __atomic_load_n(&port_count[port], __ATOMIC_SEQ_CST); }
-static bool pending(u32 port) { return load(&shared->evtchn_pending[port / 64]) >> (port & 63) & 1; }
-static void mask(u32 port) { __atomic_fetch_or(&shared->evtchn_mask[port / 64], 1ul << (port & 63), __ATOMIC_SEQ_CST); }
-static void clear(u32 port) { __atomic_fetch_and(&shared->evtchn_pending[port / 64], ~(1ul << (port & 63)), __ATOMIC_SEQ_CST); }
-static void set_mask(u8 m) { __atomic_store_n(&this_cpu()->info->evtchn_upcall_mask, m, __ATOMIC_SEQ_CST); }
-static void poke(void) { HC(xen_version, XENVER_version, 0); }     /* takes what became pending while masked */
+#include "event.h"
 
 TEST(event_self)
 {
@@ -108,14 +70,17 @@ TEST(event_in_user)
     REQUIRE(user_space_make(&u));
     EQ(HC(event_channel_op, EVTCHNOP_bind_virq, &b), 0);
     EQ(unmask(b.port), 0);
-    t.timeout_abs_ns = now_ns() + 3000000;
-    EQ(HC(vcpu_op, VCPUOP_set_singleshot_timer, 0, &t), 0);
-    r = enter(&f, true, USER_DATA, 0);
-    EQ(r->vec, VEC_EVENT);
-    EQ(r->cs & 3, 3);
-    EQ(r->rsp, f.rsp);
-    CHECK(*(u64 *)u.data > 0);
-    CHECK(now_ns() >= t.timeout_abs_ns);
+    /* On a busy machine the time may be over before user mode gets to run. */
+    for (u64 ns = 3000000; !*(volatile u64 *)u.data && ns < 3000000000; ns *= 4) {
+        t.timeout_abs_ns = now_ns() + ns;
+        EQ(HC(vcpu_op, VCPUOP_set_singleshot_timer, 0, &t), 0);
+        r = enter(&f, true, USER_DATA, 0);
+        EQ(r->vec, VEC_EVENT);
+        EQ(r->cs & 3, 3);
+        EQ(r->rsp, f.rsp);
+        CHECK(now_ns() >= t.timeout_abs_ns);
+    }
+    CHECK(*(volatile u64 *)u.data > 0);
     EQ(close(b.port), 0);
     mask(b.port);
     user_space_drop(&u);
@@ -293,165 +258,4 @@ TEST(block_with_timer)
     set_mask(1);
     EQ(close(b.port), 0);
     mask(b.port);
-}
-
-/* Two vCPUs ------------------------------------------------------------------------------------------------- */
-
-static u32 ping, pong;
-#define ROUNDS 500
-
-static void answer(void *arg)
-{
-    (void)arg;
-    set_mask(0);
-    poke();
-    for (u64 n = 1; n <= ROUNDS; n++) {
-        while (count(ping) < n)
-            pause_();
-        send(pong);
-    }
-    set_mask(1);
-}
-
-static void answer_blocking(void *arg)
-{
-    (void)arg;
-    for (u64 n = 1; n <= ROUNDS; n++) {
-        set_mask(1);
-        while (count(ping) < n) {
-            HC(sched_op, SCHEDOP_block, 0);
-            set_mask(1);
-        }
-        send(pong);
-    }
-}
-
-static void ping_pong(void (*other)(void *), bool block)
-{
-    ping = bind_ipi(1);
-    pong = bind_ipi(0);
-    EQ(unmask(ping), 0);
-    EQ(unmask(pong), 0);
-    vcpu1_run(other, NULL);
-    set_mask(block);
-    for (u64 n = 1; n <= ROUNDS; n++) {
-        EQ(send(ping), 0);
-        while (count(pong) < n) {
-            if (block) {
-                HC(sched_op, SCHEDOP_block, 0);
-                set_mask(1);
-            } else {
-                pause_();
-            }
-        }
-    }
-    set_mask(1);
-    vcpu1_wait();
-    EQ(count(ping), ROUNDS);
-    EQ(count(pong), ROUNDS);
-    EQ(close(ping), 0);
-    EQ(close(pong), 0);
-    mask(ping);
-    mask(pong);
-}
-
-TEST(ipi_spinning) { ping_pong(answer, false); }
-TEST(ipi_blocking) { ping_pong(answer_blocking, true); }
-
-static void poller(void *arg)
-{
-    u32 port = ping;
-    struct sched_poll p = { .nr_ports = 1 };
-
-    (void)arg;
-    set_xen_guest_handle(p.ports, &port);
-    for (unsigned n = 0; n < ROUNDS; n++) {
-        while (!pending(ping))
-            HC(sched_op, SCHEDOP_poll, &p);
-        clear(ping);
-        send(pong);
-    }
-}
-
-TEST(poll_other_vcpu)
-{
-    u32 port;
-    struct sched_poll p = { .nr_ports = 1 };
-
-    ping = bind_ipi(1);
-    port = pong = bind_ipi(0);
-    mask(ping);
-    mask(pong);
-    set_xen_guest_handle(p.ports, &port);
-    vcpu1_run(poller, NULL);
-    for (unsigned n = 0; n < ROUNDS; n++) {
-        EQ(send(ping), 0);
-        while (!pending(pong))
-            HC(sched_op, SCHEDOP_poll, &p);
-        clear(pong);
-    }
-    vcpu1_wait();
-    EQ(close(ping), 0);
-    EQ(close(pong), 0);
-}
-
-/* Binding, sending and closing the same ports from two sides. */
-static void port_storm(void *arg)
-{
-    for (u32 i = 0; i < race_rounds / 10; i++) {
-        struct evtchn_bind_ipi b = { .vcpu = i & 1 };
-
-        if (HC(event_channel_op, EVTCHNOP_bind_ipi, &b))
-            continue;
-        send(b.port);
-        send(b.port ^ 1);
-        close(b.port);
-    }
-    (void)arg;
-}
-
-TEST(race_ports)
-{
-    u32 port;
-
-    vcpu1_run(port_storm, NULL);
-    port_storm(NULL);
-    vcpu1_wait();
-    port = bind_ipi(0);
-    CHECK(port < 8);                            /* none was lost */
-    EQ(close(port), 0);
-    memset(shared->evtchn_pending, 0, sizeof(shared->evtchn_pending));
-}
-
-/* Time ------------------------------------------------------------------------------------------------------- */
-
-static volatile u64 latest;
-static unsigned backwards;
-
-static void watch_time(void *arg)
-{
-    u64 end = now_ns() + 20000000, t;
-
-    (void)arg;
-    do {
-        u64 seen = latest;
-
-        t = now_ns();
-        if (t < seen)
-            __atomic_fetch_add(&backwards, 1, __ATOMIC_SEQ_CST);
-        while (seen < t && !__atomic_compare_exchange_n(&latest, &seen, t, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-            ;
-    } while (t < end);
-}
-
-TEST(time_monotonic)
-{
-    CHECK(shared->wc_sec > 1500000000);
-    CHECK(cpus[0].info->time.tsc_to_system_mul != 0);
-    latest = 0;
-    backwards = 0;
-    vcpu1_run(watch_time, NULL);
-    watch_time(NULL);
-    vcpu1_wait();
-    EQ(backwards, 0);
 }

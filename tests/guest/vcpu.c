@@ -3,6 +3,7 @@
 #include "guest.h"
 
 bool vcpu1_started;
+volatile u32 stop;
 
 void vcpu_main(struct cpu *c)
 {
@@ -62,6 +63,7 @@ bool vcpu1_start(void)
 void vcpu1_run(void (*fn)(void *), void *arg)
 {
     REQUIRE(vcpu1_start());
+    stop = 0;
     cpus[1].work_arg = arg;
     __atomic_store_n(&cpus[1].work, fn, __ATOMIC_RELEASE);
 }

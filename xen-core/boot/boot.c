@@ -24,7 +24,7 @@ static void *low(u32 phys) { return (void *)(DIRECTMAP_VIRT + phys); }
 
 static char module_cmdline[MODULES_MAX][1024];
 
-static void copy_string(char *dst, size_t n, u32 phys)
+static bool copy_string(char *dst, size_t n, u32 phys)
 {
     const char *s = low(phys);
     size_t i = 0;
@@ -34,6 +34,7 @@ static void copy_string(char *dst, size_t n, u32 phys)
         i++;
     }
     dst[i] = 0;
+    return phys && s[i];                         /* cut */
 }
 
 /* Sorts by address and cuts overlaps: of two that overlap the less usable type wins. */
@@ -76,7 +77,7 @@ void boot_read_multiboot(u32 magic, u32 mbi_phys)
     if (magic != MB_BOOT_MAGIC)
         boot_fatal("boot loader magic %#x: a multiboot loader passes %#x", magic, MB_BOOT_MAGIC);
     if (mbi->flags & 4)
-        copy_string(b->cmdline, sizeof(b->cmdline), mbi->cmdline);
+        b->cmdline_cut = copy_string(b->cmdline, sizeof(b->cmdline), mbi->cmdline);
     if (!(mbi->flags & 0x40))
         boot_fatal("boot loader flags %#x: no memory map (bit 6)", mbi->flags);
     for (u32 off = 0; off + sizeof(struct mb_mmap) <= mbi->mmap_length && b->nr_e820 < E820_MAX;) {
@@ -92,7 +93,9 @@ void boot_read_multiboot(u32 magic, u32 mbi_phys)
         for (u32 i = 0; i < mbi->mods_count && i < MODULES_MAX; i++) {
             const struct mb_module *m = (const struct mb_module *)low(mbi->mods_addr) + i;
 
-            copy_string(module_cmdline[i], sizeof(module_cmdline[i]), m->cmdline);
+            if (copy_string(module_cmdline[i], sizeof(module_cmdline[i]), m->cmdline))
+                printk("boot: the command line of module %u is longer than %u characters, the rest was not read\n", i,
+                       (unsigned)sizeof(module_cmdline[i]) - 1);
             b->module[i] = (struct boot_module){ m->start, m->end > m->start ? m->end - m->start : 0, module_cmdline[i] };
             b->nr_modules++;
         }

@@ -17,6 +17,7 @@ struct boot_info {
     struct e820_entry e820[E820_MAX];          /* sorted, no overlaps */
     struct boot_module module[MODULES_MAX];
     char cmdline[2048];
+    bool cmdline_cut;                           /* the loader's was longer */
     u64 rsdp;                                   /* physical, 0 = none */
     u64 max_mfn;                                /* one more than the highest RAM frame */
 };
