@@ -87,8 +87,7 @@ static u64 choose_pages(u64 available)
     struct mem_option opt = { 0 };
 
     if (opt_dom0_mem && !mem_option_parse(opt_dom0_mem, &opt))
-        printk("option dom0_mem=%s: not [min:|max:]<n>[BKMGT%%] with commas between; all memory is used\n",
-               opt_dom0_mem);
+        param_bad("dom0_mem", opt_dom0_mem, "[min:|max:]<n>[BKMGT%] with commas between; all memory is used");
     return mem_option_pages(&opt, available);
 }
 
