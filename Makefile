@@ -67,7 +67,7 @@ run: guest image
 check: guest image
 	@tests/check.sh
 
-# The PV test guest that checks the ABI and attacks the page-table rules; not part of check yet.
+# The PV test guest that checks the ABI and attacks the page-table rules, alone.
 check-guest: image
 	@python3 tests/guest/run.py
 

@@ -38,8 +38,16 @@ static inline long unmask(u32 port)
 
 static inline u64 count(u32 port) { return __atomic_load_n(&port_count[port], __ATOMIC_SEQ_CST); }
 static inline bool pending(u32 port) { return load(&shared->evtchn_pending[port / 64]) >> (port & 63) & 1; }
-static inline void mask(u32 port) { __atomic_fetch_or(&shared->evtchn_mask[port / 64], 1ul << (port & 63), __ATOMIC_SEQ_CST); }
-static inline void clear(u32 port) { __atomic_fetch_and(&shared->evtchn_pending[port / 64], ~(1ul << (port & 63)), __ATOMIC_SEQ_CST); }
+static inline void mask(u32 port)
+{
+    __atomic_fetch_or(&shared->evtchn_mask[port / 64], 1ul << (port & 63), __ATOMIC_SEQ_CST);
+}
+
+static inline void clear(u32 port)
+{
+    __atomic_fetch_and(&shared->evtchn_pending[port / 64], ~(1ul << (port & 63)), __ATOMIC_SEQ_CST);
+}
+
 static inline void set_mask(u8 m) { __atomic_store_n(&this_cpu()->info->evtchn_upcall_mask, m, __ATOMIC_SEQ_CST); }
 static inline void poke(void) { HC(xen_version, XENVER_version, 0); }     /* takes what became pending while masked */
 

@@ -94,7 +94,8 @@ static inline long hypercall(u64 nr, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5)
     register u64 r8 __asm__("r8") = a5;
     long rc = (long)nr;
 
-    __asm__ volatile("syscall" : "+a"(rc), "+D"(a1), "+S"(a2), "+d"(a3), "+r"(r10), "+r"(r8) :: "rcx", "r11", "memory", "cc");
+    __asm__ volatile("syscall" : "+a"(rc), "+D"(a1), "+S"(a2), "+d"(a3), "+r"(r10), "+r"(r8)
+                     :: "rcx", "r11", "memory", "cc");
     return rc;
 }
 #define HC_(nr, a, b, c, d, e, ...) hypercall(nr, (u64)(a), (u64)(b), (u64)(c), (u64)(d), (u64)(e))
@@ -163,7 +164,8 @@ extern char hypercall_page[];
 struct test { const char *name; void (*fn)(void); };
 #define TEST(name_) \
     static void test_##name_(void); \
-    static const struct test entry_##name_ __attribute__((used, aligned(16), section(".tests"))) = { #name_, test_##name_ }; \
+    static const struct test entry_##name_ __attribute__((used, aligned(16), section(".tests"))) = \
+        { #name_, test_##name_ }; \
     static void test_##name_(void)
 
 void fail_at(const char *file, int line, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -241,7 +243,8 @@ void unhook(u64 va, int level);
 extern u64 *scratch;                        /* an L1 at SCRATCH, between scratch_open and scratch_close */
 void scratch_open(void);
 void scratch_close(void);
-bool usable(void *p);                       /* is it free of all types: writable, pinnable, writable again? fails the test */
+/* Is the page free of all types: writable, pinnable, writable again?  Its contents are lost; false fails the test. */
+bool usable(void *p);
 
 /* A root for user mode: user_page at USER_CODE, a writable page at USER_DATA. */
 #define USER_CODE 0x400000ul
@@ -253,7 +256,8 @@ extern char user_page[];
 /* Runs user code from @entry with rdi, rsi; the trap that ended it. */
 struct regs *enter_user(const char *entry, u64 rdi, u64 rsi);
 #define USER_RIP(entry) (USER_CODE + (u64)((entry) - user_page))
-extern char user_syscall[], user_ud2[], user_int3[], user_int80[], user_int20[], user_int0d[], user_read[], user_write[],
-    user_lock[], user_rdmsr[], user_cpuid[], user_plain_cpuid[], user_in[], user_gs[], user_cr3[], user_spin[];
+extern char user_syscall[], user_ud2[], user_int3[], user_int80[], user_int20[], user_int0d[], user_read[],
+    user_write[], user_lock[], user_rdmsr[], user_cpuid[], user_plain_cpuid[], user_in[], user_gs[], user_cr3[],
+    user_spin[];
 
 #endif

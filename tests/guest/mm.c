@@ -57,9 +57,9 @@ u64 foreign_mfn(unsigned n)
         set_xen_guest_handle(m.buffer, (void *)e820);
         REQUIRE(EQ(HC(memory_op, XENMEM_machine_memory_map, &m), 0));
         for (u32 i = 0; i < m.nr_entries; i++) {
-            u64 end = (e820[i].addr + e820[i].size) >> 12;
+            u64 mfn = (e820[i].addr + PAGE - 1) >> 12, end = (e820[i].addr + e820[i].size) >> 12;
 
-            for (u64 mfn = (e820[i].addr + PAGE - 1) >> 12; e820[i].type == 1 && mfn < end && known < COUNT(list); mfn++)
+            for (; e820[i].type == 1 && mfn < end && known < COUNT(list); mfn++)
                 if (mfn && !own_mfn(mfn))
                     list[known++] = (u32)mfn;
         }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs the test guest on the hypervisor in both page-table-update modes, and each way to crash it in a boot of its own."""
+"""Runs the test guest on the hypervisor in both page-table-update modes, and each way to crash it in its own boot."""
 import argparse
 import os
 import re
@@ -44,9 +44,10 @@ class Boot:
     """One boot: the console's text, and why it ended if not by itself."""
 
     def __init__(self, opt, mode, guest_args, log):
-        cmd = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(opt.cpus), "-m", "512M", "-nographic",
-               "-no-reboot", "-nic", "none", "-kernel", opt.image, "-append",
-               "console=com1 com1=115200,8n1 dom0_max_vcpus=2 stats=json pt_update=" + mode, "-initrd", "%s %s" % (opt.guest, guest_args)]
+        options = "console=com1 com1=115200,8n1 dom0_max_vcpus=2 stats=json pt_update=" + mode
+        cmd = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(opt.cpus), "-m", "512M",
+               "-nographic", "-no-reboot", "-nic", "none", "-kernel", opt.image, "-append", options,
+               "-initrd", "%s %s" % (opt.guest, guest_args)]
         start = time.time()
         self.timed_out = False
         p = subprocess.Popen(cmd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -144,7 +145,7 @@ def main():
     p.add_argument("--logs", default=os.path.join(ROOT, "build/guest-logs"))
     p.add_argument("--modes", default="emulate,ptwr")
     p.add_argument("--cpus", type=int, default=2)
-    p.add_argument("--timeout", type=float, default=120, help="seconds a boot may take")
+    p.add_argument("--timeout", type=float, default=300, help="seconds a boot may take")
     p.add_argument("--args", default="", help="options of the guest: only=<test> or only=<prefix>*, rounds=<n>")
     p.add_argument("--only", help="one crash")
     p.add_argument("--no-crashes", action="store_true")

@@ -109,7 +109,8 @@ trap_common:
     syscall
     ud2
 
-/* int run_guarded(void (*fn)(void *), void *arg, u64 *save_sp): 0 when @fn came back, 1 when leave(*save_sp) was called. */
+/* int run_guarded(void (*fn)(void *), void *arg, u64 *save_sp): 0 when @fn came back, 1 when leave(*save_sp) was
+ * called. */
     .globl run_guarded
 run_guarded:
     push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15

@@ -109,7 +109,7 @@ static void xchg(void)
     EQ(writable(data[0]), false);
     EQ(writable(data[1]), true);
     v = 0;
-    __asm__ volatile("xchg %%r13, %%r13; mov %0, %%r13; xchg %%r13, (%1); mov %%r13, %0" : "+r"(v) : "r"(&t[0]) : "memory", "r13");
+    __asm__ volatile("mov %0, %%r13; xchg %%r13, (%1); mov %%r13, %0" : "+r"(v) : "r"(&t[0]) : "memory", "r13");
     EQ(v, e(1, RWE));
     EQ(t[0], 0);
     EQ(writable(data[1]), false);
@@ -188,35 +188,38 @@ static void bits(void)
     EQ(t[11], e(0, ROE & ~P));
 }
 
+#define CMPXCHG(operand, new) \
+    __asm__ volatile("lock cmpxchg " #operand ", (%[p])\n setz %b[c]" \
+                     : "+a"(old), [c] "+r"(c) : [n] "r"(new), [p] "r"(&t[13]) : "memory", "cc")
 BOTH(emul_cmpxchg, cmpxchg)
 static void cmpxchg(void)
 {
     u64 old = 5, c = 0;
 
-    __asm__ volatile("lock cmpxchg %[n], (%[p])\n setz %b[c]" : "+a"(old), [c] "+r"(c) : [n] "r"(e(0, RWE)), [p] "r"(&t[13]) : "memory", "cc");
+    CMPXCHG(%[n], e(0, RWE));
     EQ(c, 0);
     EQ(old, 0);
     EQ(t[13], 0);
     EQ(writable(data[0]), false);
-    __asm__ volatile("lock cmpxchg %[n], (%[p])\n setz %b[c]" : "+a"(old), [c] "+r"(c) : [n] "r"(e(0, RWE)), [p] "r"(&t[13]) : "memory", "cc");
+    CMPXCHG(%[n], e(0, RWE));
     EQ(c, 1);
     EQ(old, 0);
     EQ(t[13], e(0, RWE));
     EQ(writable(data[0]), true);
     old = e(1, RWE);
     c = 0;
-    __asm__ volatile("lock cmpxchg %[n], (%[p])\n setz %b[c]" : "+a"(old), [c] "+r"(c) : [n] "r"(0ul), [p] "r"(&t[13]) : "memory", "cc");
+    CMPXCHG(%[n], 0ul);
     EQ(c, 0);
     EQ(old, e(0, RWE));
     EQ(t[13], e(0, RWE));
-    __asm__ volatile("lock cmpxchg %[n], (%[p])\n setz %b[c]" : "+a"(old), [c] "+r"(c) : [n] "r"(0ul), [p] "r"(&t[13]) : "memory", "cc");
+    CMPXCHG(%[n], 0ul);
     EQ(c, 1);
     EQ(t[13], 0);
     EQ(writable(data[0]), false);
     /* 4 bytes. */
     old = 0x1234567800000000;
     c = 0;
-    __asm__ volatile("lock cmpxchg %k[n], (%[p])\n setz %b[c]" : "+a"(old), [c] "+r"(c) : [n] "r"(0x30), [p] "r"(&t[13]) : "memory", "cc");
+    CMPXCHG(%k[n], 0x30);
     EQ(c, 1);
     EQ(t[13], 0x30);
 }

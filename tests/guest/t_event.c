@@ -62,7 +62,8 @@ TEST(event_on_iret)
 TEST(event_in_user)
 {
     struct user_space u;
-    struct frame_iret f = { .rip = USER_RIP(user_spin), .cs = FLAT_CS, .ss = FLAT_SS, .rflags = 0x202, .rsp = USER_DATA + PAGE };
+    struct frame_iret f = { .rip = USER_RIP(user_spin), .cs = FLAT_CS, .ss = FLAT_SS, .rflags = 0x202,
+                            .rsp = USER_DATA + PAGE };
     struct evtchn_bind_virq b = { .virq = VIRQ_TIMER, .vcpu = 0 };
     struct vcpu_set_singleshot_timer t = { 0 };
     struct regs *r;

@@ -5,7 +5,8 @@
 static struct frame_iret kernel_frame(void (*to)(void))
 {
     return (struct frame_iret){ .rip = (u64)to, .cs = FLAT_CS & ~3ul, .ss = FLAT_SS, .rflags = 2,
-                                .rsp = (u64)stacks[NR_VCPUS] + STACK_SIZE - 2048 - 8, .rax = 0x1a, .rcx = 0x1c, .r11 = 0x1b };
+                                .rsp = (u64)stacks[NR_VCPUS] + STACK_SIZE - 2048 - 8,
+                                .rax = 0x1a, .rcx = 0x1c, .r11 = 0x1b };
 }
 
 static void bad_insn(void) { __asm__ volatile("ud2"); }

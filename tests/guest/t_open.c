@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The hypervisor's other business right after a plain store to a live table: with writable page tables the table is then
- * unhooked and its new entries not yet looked at.  The answers must be the same in every mode.
+/* The hypervisor's other business right after a plain store to a live table: with writable page tables the table is
+ * then unhooked and its new entries not yet looked at.  The answers must be the same in every mode.
  *
  * Each test runs on a table in the kernel's part of the address space, shared by all roots, and on one in the low part
  * of this root only. */
@@ -111,7 +111,8 @@ BOTH(open_stack, stack)
     for (unsigned i = 0; i < STACK_SIZE / PAGE; i++)
         store(i, pte(mfn_of(stacks[NR_VCPUS] + i * PAGE), RWE));
     store(20, entry(RWE));
-    __asm__ volatile("mov %%rsp, %[sp]\n mov %[new], %%rsp\n1: ud2\n2: mov $1, %k[f]\n mov %[sp], %%rsp\n" EX_TABLE("1b", "2b")
+    __asm__ volatile("mov %%rsp, %[sp]\n mov %[new], %%rsp\n1: ud2\n2: mov $1, %k[f]\n mov %[sp], %%rsp\n"
+                     EX_TABLE("1b", "2b")
                      : [f] "+r"(f), [sp] "=&r"(sp) : [new] "r"(here + STACK_SIZE - 64) : "memory", "cc");
     EQ(f, 1);
     EQ(this_cpu()->trap.vec, 6);

@@ -4,7 +4,8 @@
 
 static void forced_cpuid(u32 leaf, u32 sub, u32 r[4])
 {
-    __asm__ volatile("ud2\n .ascii \"xen\"\n cpuid" : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3]) : "a"(leaf), "c"(sub));
+    __asm__ volatile("ud2\n .ascii \"xen\"\n cpuid"
+                     : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3]) : "a"(leaf), "c"(sub));
 }
 
 TEST(cpuid)
@@ -22,7 +23,8 @@ TEST(cpuid)
     EQ(r[0] | r[1] | r[2] | r[3], 0);
     forced_cpuid(1, 0, r);
     EQ(r[2] >> 31, 1);
-    EQ(r[3] & (1u << 3 | 1u << 7 | 1u << 11 | 1u << 12 | 1u << 13 | 1u << 14 | 1u << 17), 0);   /* PSE MCE SEP MTRR PGE MCA PSE36 */
+    /* PSE MCE SEP MTRR PGE MCA PSE36 */
+    EQ(r[3] & (1u << 3 | 1u << 7 | 1u << 11 | 1u << 12 | 1u << 13 | 1u << 14 | 1u << 17), 0);
     EQ(r[2] & (1u << 3 | 1u << 5 | 1u << 17 | 1u << 21 | 1u << 24), 0);         /* MONITOR VMX PCID x2APIC deadline */
     EQ(r[2] >> 26 & 1, r[2] >> 27 & 1);
     forced_cpuid(7, 0, r);
@@ -74,7 +76,9 @@ TEST(msr)
 {
     static u64 a = 0xfeedface12345678, b = 0x1122334455667788;
     static const u32 base[] = { 0xc0000100, 0xc0000101, 0xc0000102 };
-    static const u32 secret[] = { 0xc0000081, 0xc0000082, 0xc0000083, 0xc0000084, 0x174, 0x176, 0x17a, 0x12345678, 0x10, 0x277 + 1, 0x6e0 };
+    static const u32 secret[] = {
+        0xc0000081, 0xc0000082, 0xc0000083, 0xc0000084, 0x174, 0x176, 0x17a, 0x12345678, 0x10, 0x278, 0x6e0,
+    };
     u64 v;
 
     for (unsigned i = 0; i < 3; i++) {
@@ -197,7 +201,8 @@ TEST(state_over_block)
 
         HC(sched_op, SCHEDOP_poll, &p);
     }
-    __asm__ volatile("fnstcw %0; movq %%xmm7, %1; mov %%es, %w2; mov %%ds, %w3" : "=m"(cw2), "=r"(x), "=r"(es), "=r"(ds));
+    __asm__ volatile("fnstcw %0; movq %%xmm7, %1; mov %%es, %w2; mov %%ds, %w3"
+                     : "=m"(cw2), "=r"(x), "=r"(es), "=r"(ds));
     EQ(cw2, cw);
     EQ(x, 0x0123456789abcdef);
     EQ(es, 0xe02b);

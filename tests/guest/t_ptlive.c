@@ -176,6 +176,12 @@ static void put_pin(struct multicall_entry *e, unsigned i, u32 cmd, u64 mfn)
     *e = (struct multicall_entry){ .op = __HYPERVISOR_mmuext_op, .args = { (u64)&op[i], 1, 0, DOMID_SELF } };
 }
 
+static void put_map(struct multicall_entry *e, const void *p, u64 flags)
+{
+    *e = (struct multicall_entry){ .op = __HYPERVISOR_update_va_mapping,
+                                   .args = { (u64)p, pte(mfn_of(p), flags), UVMF_INVLPG } };
+}
+
 /* The pin in the middle fails, maybe only when the batch ends: its result must say so, and the others must not. */
 TEST(batch_late_failure)
 {
@@ -185,8 +191,8 @@ TEST(batch_late_failure)
     bad[0] = pte(mfn_of(data), RWE);
     bad[9] = pte(root_mfn(), RWE);
     good[0] = pte(mfn_of(data), RWE);
-    e[0] = (struct multicall_entry){ .op = __HYPERVISOR_update_va_mapping, .args = { (u64)good, pte(mfn_of(good), ROE), UVMF_INVLPG } };
-    e[1] = (struct multicall_entry){ .op = __HYPERVISOR_update_va_mapping, .args = { (u64)bad, pte(mfn_of(bad), ROE), UVMF_INVLPG } };
+    put_map(&e[0], good, ROE);
+    put_map(&e[1], bad, ROE);
     put_pin(&e[2], 0, MMUEXT_PIN_L1_TABLE, mfn_of(bad));
     put_pin(&e[3], 1, MMUEXT_PIN_L1_TABLE, mfn_of(good));
     e[4] = (struct multicall_entry){ .op = __HYPERVISOR_xen_version, .args = { XENVER_version } };
@@ -211,7 +217,7 @@ TEST(batch_late_failure)
     put_pin(&e[0], 0, MMUEXT_PIN_L1_TABLE, mfn_of(bad));
     put_pin(&e[1], 1, MMUEXT_UNPIN_TABLE, mfn_of(bad));
     put_pin(&e[2], 2, MMUEXT_PIN_L1_TABLE, mfn_of(bad));
-    e[3] = (struct multicall_entry){ .op = __HYPERVISOR_update_va_mapping, .args = { (u64)bad, pte(mfn_of(bad), RWE), UVMF_INVLPG } };
+    put_map(&e[3], bad, RWE);
     EQ(HC(multicall, e, 4), 0);
     EQ(e[0].result, -EINVAL);
     EQ(e[1].result, -EINVAL);
@@ -236,7 +242,7 @@ TEST(batch_life)
             t[i][0] = pte(mfn_of(t[i - 1]), RWE);
         t[0][0] = pte(mfn_of(data), RWE);
         for (unsigned i = 0; i < 4; i++)
-            e[i] = (struct multicall_entry){ .op = __HYPERVISOR_update_va_mapping, .args = { (u64)t[i], pte(mfn_of(t[i]), ROE), UVMF_INVLPG } };
+            put_map(&e[i], t[i], ROE);
         put_pin(&e[4], 0, MMUEXT_PIN_L1_TABLE, mfn_of(t[0]));
         put_pin(&e[5], 1, MMUEXT_PIN_L4_TABLE, mfn_of(t[3]));
         EQ(HC(multicall, e, 6), 0);
@@ -245,7 +251,7 @@ TEST(batch_life)
         put_pin(&e[0], 0, MMUEXT_UNPIN_TABLE, mfn_of(t[3]));
         put_pin(&e[1], 1, MMUEXT_UNPIN_TABLE, mfn_of(t[0]));
         for (unsigned i = 0; i < 4; i++)
-            e[i + 2] = (struct multicall_entry){ .op = __HYPERVISOR_update_va_mapping, .args = { (u64)t[i], pte(mfn_of(t[i]), RWE), UVMF_INVLPG } };
+            put_map(&e[i + 2], t[i], RWE);
         EQ(HC(multicall, e, 6), 0);
         for (unsigned i = 0; i < 6; i++)
             REQUIRE(EQ(e[i].result, 0));

@@ -145,7 +145,8 @@ static void batch_storm(void *arg)
 
             op[id][k] = (struct mmuext_op){ .cmd = k < 2 ? MMUEXT_PIN_L1_TABLE : MMUEXT_UNPIN_TABLE };
             op[id][k].arg1.mfn = mfn_of(tree[which]);
-            m[k] = (struct multicall_entry){ .op = __HYPERVISOR_mmuext_op, .args = { (u64)&op[id][k], 1, 0, DOMID_SELF } };
+            m[k] = (struct multicall_entry){ .op = __HYPERVISOR_mmuext_op,
+                                             .args = { (u64)&op[id][k], 1, 0, DOMID_SELF } };
         }
         ok_or(HC(multicall, m, 4), 0);
         for (unsigned k = 0; k < 4; k++)

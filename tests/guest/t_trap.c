@@ -61,7 +61,8 @@ TEST(single_step)
     u32 n = this_cpu()->traps;
 
     HC(set_debugreg, 6, 0xffff0ff0);
-    __asm__ volatile("lea 1f(%%rip), %[at]\n pushfq\n orq $0x100, (%%rsp)\n popfq\n nop\n1: nop\n" : [at] "=&r"(at) :: "memory", "cc");
+    __asm__ volatile("lea 1f(%%rip), %[at]\n pushfq\n orq $0x100, (%%rsp)\n popfq\n nop\n1: nop\n"
+                     : [at] "=&r"(at) :: "memory", "cc");
     EQ(this_cpu()->traps, n + 1);
     TRAPPED(1, 0);
     EQ(last()->rip, at);
@@ -131,7 +132,9 @@ TEST(general_protection)
 /* The hypervisor's own selectors, and the far ends of the descriptor table. */
 TEST(selectors)
 {
-    static const u16 bad[] = { 0xe008, 0xe010, 0xe040, 0xe048, 0xe050, 0xeff8, 0xfff8, 0xe00b, 0xe013, 0x0008, 0x0004, 0xfffc, 0x6ff8 };
+    static const u16 bad[] = {
+        0xe008, 0xe010, 0xe040, 0xe048, 0xe050, 0xeff8, 0xfff8, 0xe00b, 0xe013, 0x0008, 0x0004, 0xfffc, 0x6ff8,
+    };
 
     for (unsigned i = 0; i < COUNT(bad); i++) {
         if (!TRY("mov %w[s], %%es", , A([s] "r"(bad[i]))))

@@ -68,7 +68,9 @@ TEST(user_traps)
 
 TEST(user_page_faults)
 {
-    static const u64 hv[] = { 0xffff830000000000, 0xffff82d040200000, 0xffff82e000000000, 0xffff828000000000, 0xffff808000000000 };
+    static const u64 hv[] = {
+        0xffff830000000000, 0xffff82d040200000, 0xffff82e000000000, 0xffff828000000000, 0xffff808000000000,
+    };
     struct regs *r;
     u64 *l1;
 
