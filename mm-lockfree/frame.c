@@ -9,7 +9,7 @@ static bool try_dead(struct frame *f, u64 w)
 {
     while (!(w & (FW_REFS | FW_DEAD))) {
         if (atomic_cas64(&f->fw, &w, w | FW_DEAD)) {
-            f->stamp = env_tsc();
+            store_relaxed(&f->stamp, env_tsc());
             return true;
         }
     }
@@ -112,15 +112,15 @@ static bool go_idle(struct frame *f, u64 drop, enum frame_type ty)
 
 bool frame_up_failed(struct frame *f)
 {
-    f->meta = ~0ull;                 /* whoever types it next must assume that anybody may have cached it */
-    f->stamp = env_tsc();
+    store_relaxed(&f->meta, ~0ull);  /* whoever types it next must assume that anybody may have cached it */
+    store_relaxed(&f->stamp, env_tsc());
     return go_idle(f, FW_T_ONE, FT_NONE);
 }
 
 bool frame_down_done(struct frame *f, u64 meta)
 {
-    f->meta = meta;
-    f->stamp = env_tsc();
+    store_relaxed(&f->meta, meta);
+    store_relaxed(&f->stamp, env_tsc());
     stat_inc(type_down);
     return go_idle(f, 0, fw_type(load_relaxed(&f->fw)));
 }
@@ -152,8 +152,8 @@ void frame_assign(struct frame *f, u32 owner)
     u64 w = load_relaxed(&f->fw);
 
     BUG_ON(w & FW_REFS);
-    f->meta = 0;
-    f->owner = owner;
+    store_relaxed(&f->meta, 0);
+    store_relaxed(&f->owner, owner);
     store_release(&f->fw, FW_ALLOC);
 }
 

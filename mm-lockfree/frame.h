@@ -105,6 +105,13 @@ enum put_result {
 };
 /* Drops a typed reference. */
 enum put_result frame_put_t(struct frame *f);
+/* The common case of it: it is not the last one.  False: nothing happened, call frame_put_t. */
+static inline bool frame_put_t_fast(struct frame *f)
+{
+    u64 w = load_relaxed(&f->fw);
+
+    return likely(!(w & FW_BUSY) && fw_t(w) > 1) && likely(atomic_cas64(&f->fw, &w, w - FW_T_ONE));
+}
 
 /* Ends a type change: publishes the type, with @pin also pinned (the reference then belongs to the pin). */
 void frame_up_done(struct frame *f, bool pin);      /* F2 */

@@ -62,7 +62,9 @@ static inline void put_l1e(struct mm_domain *d, u64 e, bool user)
     }
     if (user)
         note_user_drop(f);
-    if (frame_put_t(f) == PUT_NEED_DOWN && unlikely(frame_down_done(f, f->meta)))
+    if (likely(frame_put_t_fast(f)))
+        return;
+    if (frame_put_t(f) == PUT_NEED_DOWN && unlikely(frame_down_done(f, load_relaxed(&f->meta))))
         env_frame_dead(f);
 }
 
@@ -152,9 +154,15 @@ int update(struct mm_domain *d, struct frame *tf, u64 *slot, int level, want_fn 
                 return rc;
             held = true;
             if (level > 1) {
-                meta = pt_meta(tf);             /* may be stale until K is held; checked again below */
+                /* Only under K is it sure that meta is one.  What it says may change until K is held again below. */
+                if (unlikely(!frame_k_enter(tf, (enum frame_type)(FT_L1 + level - 1)))) {
+                    pt_put_entry(d, new, level, true);
+                    return -EAGAIN;
+                }
+                meta = pt_meta(tf);
                 as = load_relaxed(&meta->as);
                 user = load_relaxed(&meta->user);
+                frame_k_exit(tf);
                 join_child(pte_mfn(new), (unsigned)((u64)slot & 4095) / 8, level, as, user);
                 if (level == 2)
                     pt_hang(pte_mfn(new), frame_mfn(tf), (unsigned)((u64)slot & 4095) / 8);
@@ -208,7 +216,8 @@ static inline __attribute__((always_inline)) bool want_set(u64 old, u64 *new, vo
     return true;
 }
 
-static inline int set_level(struct mm_domain *d, struct frame *tf, unsigned idx, int level, struct set_ctx *c)
+static inline __attribute__((always_inline))
+int set_level(struct mm_domain *d, struct frame *tf, unsigned idx, int level, struct set_ctx *c)
 {
     u64 *slot = (u64 *)frame_map(tf) + idx, was;
 
@@ -233,25 +242,25 @@ int pt_set(struct mm_domain *d, struct frame *tf, unsigned idx, int level, u64 n
     return rc;
 }
 
-struct emul_ctx { const struct pte_insn *insn; void *regs; unsigned off; };
+struct emul_ctx { const struct pte_insn *insn; void *regs; unsigned off; u64 result; };
 
 static inline __attribute__((always_inline)) bool want_emul(u64 old, u64 *new, void *ctx)
 {
-    const struct emul_ctx *c = ctx;
+    struct emul_ctx *c = ctx;
+    bool write = pte_op_compute(c->insn, old, c->off, c->regs, new);
 
-    return pte_op_compute(c->insn, old, c->off, c->regs, new);
+    c->result = write ? *new : old;             /* before what the hypervisor adds to it */
+    return write;
 }
 
 int pt_emulate(struct mm_domain *d, struct frame *tf, unsigned off, const struct pte_insn *insn, void *regs)
 {
-    struct emul_ctx c = { insn, regs, off & 7 };
-    u64 *slot = (u64 *)((char *)frame_map(tf) + (off & ~7u)), was, new;
+    struct emul_ctx c = { insn, regs, off & 7, 0 };
+    u64 *slot = (u64 *)((char *)frame_map(tf) + (off & ~7u)), was;
     int rc = update(d, tf, slot, 1, want_emul, &c, &was);
 
     if (rc)
         return rc;
-    if (!pte_op_compute(insn, was, c.off, regs, &new))
-        new = was;
-    pte_op_commit(insn, was, new, c.off, regs);
+    pte_op_commit(insn, was, c.result, c.off, regs);
     return 0;
 }

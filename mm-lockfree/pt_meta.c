@@ -42,10 +42,15 @@ void pt_meta_retire(struct pt_meta *m) { call_rcu(&m->rcu, meta_free); }
 
 void pt_join(struct frame *f, int level, u64 as, bool user)
 {
-    struct pt_meta *m = pt_meta(f);
-    u64 old = load_relaxed(&m->as), new;
+    struct pt_meta *m;
+    u64 old, new;
     bool change = false;
 
+    /* A table that was found in an entry may be on its way down, nobody holds it for us: only under K is its meta one. */
+    if (!frame_k_enter(f, (enum frame_type)(FT_L1 + level - 1)))
+        return;
+    m = pt_meta(f);
+    old = load_relaxed(&m->as);
     do {
         new = old == AS_NONE ? as : as == AS_NONE || as == old ? old : AS_ANY;
         if (new == old)
@@ -56,6 +61,7 @@ void pt_join(struct frame *f, int level, u64 as, bool user)
         atomic_xchg32(&m->user, 1);                                   /* M3 */
         change = true;
     }
+    frame_k_exit(f);
     if (!change || level == 1)
         return;
 

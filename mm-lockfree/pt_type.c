@@ -10,7 +10,7 @@ static int level_of(enum frame_type t) { return (int)t - FT_L1 + 1; }
 static bool needs_flush(const struct frame *f, enum frame_type last, enum frame_type ty)
 {
     if (last == FT_NONE)
-        return f->meta != 0 && ty != FT_NONE;
+        return load_relaxed(&f->meta) != 0 && ty != FT_NONE;
     return last != ty;
 }
 
@@ -43,15 +43,15 @@ static u64 choose_as(struct mm_domain *d, struct frame *f)
     for (unsigned i = 0; i < 256; i++) {
         u64 e = load_relaxed(&pte[i]);
         struct frame *c;
-        u64 w, as;
+        u64 as;
 
         if (!(e & PTE_P) || pte_mfn(e).v >= max_mfn)
             continue;
         c = frame_of(pte_mfn(e));
-        w = load_acquire(&c->fw);
-        if (load_relaxed(&c->owner) != d->owner || !(w & FW_VALID) || fw_type(w) != FT_L3)
-            continue;
+        if (load_relaxed(&c->owner) != d->owner || !frame_k_enter(c, FT_L3))
+            continue;                           /* nobody holds it for us: only under K is its meta one */
         as = load_relaxed(&pt_meta(c)->as);     /* a hint: any choice is safe, since joins sort out conflicts */
+        frame_k_exit(c);
         if (as != AS_NONE && as != AS_ANY)
             return as;
     }
@@ -84,8 +84,8 @@ static int scan(struct mm_domain *d, struct frame *f, int level, struct pt_meta 
         }
         if (level > 1) {
             /* High slots of a root are the kernel's, shared by all roots. */
-            u64 as = level == 4 && i > 271 ? AS_ANY : meta->as;
-            bool user = meta->user || (level == 4 && i < 256);
+            u64 as = level == 4 && i > 271 ? AS_ANY : load_relaxed(&meta->as);
+            bool user = load_relaxed(&meta->user) || (level == 4 && i < 256);
 
             pt_join(frame_of(pte_mfn(n)), level - 1, as, user);
             if (level == 2)
@@ -117,7 +117,7 @@ int pt_up(struct mm_domain *d, struct frame *f, enum frame_type ty, enum frame_t
         tlb_flush_set(&set);
     }
     if (!is_table(ty)) {
-        f->meta = 0;
+        store_relaxed(&f->meta, 0);
         if (ty == FT_SEG && !pt_segdesc_ok(frame_map(f))) {
             forget(f);
             return -EINVAL;
@@ -131,8 +131,12 @@ int pt_up(struct mm_domain *d, struct frame *f, enum frame_type ty, enum frame_t
         return -ENOMEM;
     }
     meta->level = (u32)level_of(ty);
-    if (ty == FT_L4)
+    if (ty == FT_L4) {
         meta->as = choose_as(d, f);
+    } else if (last == ty) {
+        meta->as = f->meta;                     /* nobody flushed: CPUs may still have it cached where it hung before */
+        meta->user = 1;
+    }
     rc = scan(d, f, level_of(ty), meta);
     if (rc) {
         pt_meta_retire(meta);
@@ -195,12 +199,14 @@ static void down(struct mm_domain *d, struct frame *f)
         struct pt_meta *meta = pt_meta(f);
 
         frame_drain_k(f);
-        drop_entries(d, f, level_of(ty), PT_ENTRIES, meta->user);
-        as = meta->as == AS_NONE ? AS_ANY : meta->as;
-        f->meta = as;
+        drop_entries(d, f, level_of(ty), PT_ENTRIES, load_relaxed(&meta->user));
+        as = load_relaxed(&meta->as);
+        if (as == AS_NONE)
+            as = AS_ANY;
+        store_relaxed(&f->meta, as);
         pt_meta_retire(meta);
     } else if (ty == FT_W) {
-        as = f->meta;
+        as = load_relaxed(&f->meta);
     }
     if (frame_down_done(f, as))
         env_frame_dead(f);
@@ -265,5 +271,5 @@ void pt_mark_user_root(struct mm_domain *d, struct frame *root)
 
     (void)d;
     if (!load_relaxed(&m->user))
-        pt_join(root, 4, m->as, true);
+        pt_join(root, 4, load_relaxed(&m->as), true);
 }

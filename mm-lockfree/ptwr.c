@@ -143,7 +143,7 @@ void ptwr_enter(struct mm_domain *d, enum stat_id why)
 {
     lock(d->ptwr);
     if (close_all(d))
-        stats_cpu[env_cpu()].n[why]++;
+        ENV_OWN_STATS[why]++;
 }
 
 static bool any_open(const struct ptwr_dom *p)
@@ -251,8 +251,8 @@ bool ptwr_open_fault(struct mm_domain *d, mfn_t root, struct frame *f, u64 addr)
     if (meta->back != BACK_NONE) {
         s->hook = (u64 *)((char *)env_map(MFN(meta->back >> PAGE_SHIFT)) + (meta->back & (PAGE_SIZE - 1)));
         set_bits(s->hook, 0, PTE_US);
-        flush_domain();                                               /* W1 */
     }
+    flush_domain();                  /* W1; of a table that hangs nowhere a CPU may have the entry it hung in cached */
     store_release(&s->f, f);
     store_release(&p->opening, 0);
     s->map_pte = slot_pte;

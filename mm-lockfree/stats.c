@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The counters' storage and names. */
+/* The counters' names and sums; each CPU's counters lie where base/env.h says. */
 #include "base/stats.h"
 
 #include "base/atomic.h"
-
-struct stats_cpu stats_cpu[ENV_MAX_CPUS];
 
 const char *const stat_names[STAT_COUNT] = {
 #define STAT(name) #name,
@@ -17,6 +15,6 @@ u64 stat_sum(enum stat_id id)
     u64 sum = 0;
 
     for (unsigned c = 0; c < env_nr_cpus(); c++)
-        sum += load_relaxed(&stats_cpu[c].n[id]);
+        sum += load_relaxed(&ENV_STATS(c)[id]);
     return sum;
 }

@@ -16,7 +16,7 @@ void tlb_set_clear(struct tlb_set *s)
 void tlb_collect(struct tlb_set *s, const struct frame *f, enum frame_type last)
 {
     bool was_table = last >= FT_L1 && last <= FT_L4;
-    u64 stamp = f->stamp, meta = f->meta;
+    u64 stamp = load_relaxed(&f->stamp), meta = load_relaxed(&f->meta);   /* F1, T1 */
 
     for (unsigned c = 0; c < env_nr_cpus(); c++) {
         const struct tlb_cpu *t = &tlb_cpu[c];

@@ -41,7 +41,7 @@ extern struct tlb_cpu tlb_cpu[];
 
 struct tlb_set {
     unsigned n;                              /* CPUs in it */
-    u64 bits[ENV_MAX_CPUS / 64];             /* only the first words, up to env_nr_cpus(), are used */
+    u64 bits[(ENV_MAX_CPUS + 63) / 64];             /* only the first words, up to env_nr_cpus(), are used */
 };
 void tlb_set_clear(struct tlb_set *s);
 static inline void tlb_set_add(struct tlb_set *s, unsigned cpu)
@@ -61,9 +61,10 @@ void tlb_flush_set(const struct tlb_set *s);
 
 /* Serves this CPU's inbox. */
 void tlb_poll_slow(void);
+static inline bool tlb_pending(void) { return load_relaxed(&tlb_cpu[env_cpu()].word) & 1; }
 static inline void tlb_poll(void)
 {
-    if (unlikely(load_relaxed(&tlb_cpu[env_cpu()].word) & 1))
+    if (unlikely(tlb_pending()))
         tlb_poll_slow();
 }
 

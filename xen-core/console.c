@@ -13,6 +13,7 @@
 #include "params.h"
 #include "pt_string.h"
 #include "stats_dump.h"
+#include "stop.h"
 #include "vsnprintf.h"
 
 #define RBR 0
@@ -139,10 +140,13 @@ static void console_key(char c)
     case 'r':
         show_regs(&cpu_info()->regs);
         break;
+    case 'a':
+        world_request(WORLD_AUDIT);
+        break;
     case 'q':
         machine_poweroff();
     default:
-        printk("console keys after Ctrl-t: s counters, r registers, q power off, Ctrl-t itself\n");
+        printk("console keys after Ctrl-t: a audit of all frames, s counters, r registers, q power off, Ctrl-t itself\n");
     }
 }
 

@@ -17,6 +17,7 @@
 #include "pt.h"
 #include "ptwr.h"
 #include "stats_dump.h"
+#include "stop.h"
 #include "vcpu.h"
 #include "vsnprintf.h"
 #include "build/dom0.h"
@@ -101,10 +102,9 @@ int pt_adopt_root(struct domain *d, mfn_t l4) { return pt_pin(d->mm, l4, FT_L4);
 
 int vcpu_set_initial_root(struct vcpu *v, mfn_t l4) { return mm_initial_root(v, l4, false); }
 
-/* Stops every vCPU of @d: none is picked again. */
-static void stop_all(struct domain *d)
+/* Makes every CPU look for what it may run: nothing of a domain that is dying. */
+static void stop_all(void)
 {
-    store_release(&d->dying, true);
     cpu_info()->work |= WORK_RESCHED;
     for (unsigned c = 0; c < nr_cpus; c++)
         if (c != this_cpu())
@@ -130,13 +130,19 @@ void domain_shutdown(struct domain *d, u32 reason)
 {
     static const char *const names[] = { "poweroff", "reboot", "suspend", "crash", "watchdog", "soft reset" };
 
-    if (load_relaxed(&d->dying))
+    if (load_relaxed(&d->dying) || atomic_xchg8((u8 *)&d->dying, true))
         return;
     d->shutdown_code = reason;
-    stop_all(d);
+    stop_all();
     printk("domain %u shut down: %s\n", d->domid, reason < ARRAY_SIZE(names) ? names[reason] : "unknown reason");
-    if (!d->is_initial)
-        return;
+    if (d->is_initial)
+        world_request(WORLD_END);
+}
+
+void domain_end(struct domain *d)
+{
+    u32 reason = d->shutdown_code;
+
     if (opt_stats_json)
         stats_dump_json();
     if (opt_noreboot && reason != SHUTDOWN_poweroff)

@@ -106,8 +106,11 @@ static inline struct domain *current_domain(void) { return current_vcpu()->domai
 /* Kills the domain of the current vCPU: prints the reason and registers, and never lets it run again.
  * Returns; the caller unwinds to the exit path, which picks something else. */
 void domain_crash(struct domain *d, const char *fmt, ...) __printf(2, 3);
-/* The guest asked to stop (SHUTDOWN_*): stops all its vCPUs; the initial domain takes the machine along. */
+/* The guest asked to stop (SHUTDOWN_*): stops all its vCPUs; the initial domain takes the machine along, at the next safe
+ * point (stop.h).  Returns. */
 void domain_shutdown(struct domain *d, u32 reason);
+/* The end of the machine with its initial domain: powers off, reboots or halts.  The world is stopped. */
+void domain_end(struct domain *d) __noreturn;
 
 /* Guest memory of the current vCPU (its kernel root is loaded).  0, or -EFAULT when the range touches the
  * hypervisor or is not mapped with the needed rights; a partial copy may have happened. */

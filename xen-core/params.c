@@ -8,7 +8,7 @@
 #include "pt_string.h"
 #include "vsnprintf.h"
 
-bool opt_smep = true, opt_smap = true, opt_noreboot, opt_stats_json, opt_ptwr;
+bool opt_smep = true, opt_smap = true, opt_noreboot, opt_stats_json, opt_ptwr, opt_check;
 u32 opt_maxcpus = NR_CPUS, opt_dom0_max_vcpus, opt_loglvl = 2;
 const char *opt_dom0_mem;
 u16 opt_com1_port = 0x3f8;
@@ -155,8 +155,13 @@ static const char *set_loglvl(const char *v, void *to)
 
 static const char *set_check(const char *v, void *to)
 {
-    (void)to;
-    return strcmp(v, "off") ? "one of off" : NULL;
+    if (!strcmp(v, "full"))
+        *(bool *)to = true;
+    else if (!strcmp(v, "off"))
+        *(bool *)to = false;
+    else
+        return "one of full, off";
+    return NULL;
 }
 
 static const struct param {
@@ -176,7 +181,7 @@ static const struct param {
     { "noreboot", set_bool, &opt_noreboot },
     { "pt_update", set_mode, &opt_ptwr },
     { "stats", set_stats, &opt_stats_json },
-    { "check", set_check, NULL },
+    { "check", set_check, &opt_check },
 };
 
 /* The first pass over the command line sets up the console; only the second, with the console there, complains. */
@@ -242,8 +247,8 @@ void params_report(void)
     if (boot_info.cmdline_cut)
         printk("options: the command line is longer than %u characters, the rest was not read\n",
                (unsigned)sizeof(boot_info.cmdline) - 1);
-    printk("options: pt_update=%s smap=%s smep=%s maxcpus=%u dom0_mem=%s dom0_max_vcpus=%u numa=%s stats=%s%s\n",
+    printk("options: pt_update=%s smap=%s smep=%s maxcpus=%u dom0_mem=%s dom0_max_vcpus=%u numa=%s stats=%s check=%s%s\n",
            opt_ptwr ? "ptwr" : "emulate", opt_smap ? "on" : "off", opt_smep ? "on" : "off", opt_maxcpus,
            opt_dom0_mem ? opt_dom0_mem : "all", opt_dom0_max_vcpus, opt_numa ? "on" : "off",
-           opt_stats_json ? "json" : "off", opt_noreboot ? " noreboot" : "");
+           opt_stats_json ? "json" : "off", opt_check ? "full" : "off", opt_noreboot ? " noreboot" : "");
 }

@@ -12,6 +12,7 @@
 #include "console.h"
 #include "guest_copy.h"
 #include "pt.h"
+#include "stop.h"
 
 struct domain *dom0;
 
@@ -133,7 +134,7 @@ static struct sched_entity *idle(void)
 {
     struct cpu_info *info = cpu_info();
     struct sched_entity *next;
-    u64 until;
+    u64 until, wake;
 
     stat_inc(sched_idle);
     store_relaxed(&idle_flag[info->cpu], 1);
@@ -141,14 +142,16 @@ static struct sched_entity *idle(void)
         rcu_quiescent();
         tlb_poll();
         info->work = 0;
+        safe_point();
         /* Timers first: one that fires may queue something here. */
         until = sched_tick(now_ns());
         next = sched_pick(NULL, now_ns());
         if (next)
             break;
-        /* A callback that waits for other CPUs needs this one to look again. */
-        if (rcu_cpu[info->cpu].wait)
-            until = MIN(until, now_ns() + RCU_KICK_NS);
+        wake = rcu_next_ns(now_ns());
+        if (wake <= now_ns())
+            continue;                           /* more callbacks are due than run at once */
+        until = MIN(until, wake);
         rcu_idle_enter();
         sched_arm(until);
         /* A kick that comes between the pick and HLT stays pending until STI takes effect, after HLT began. */
@@ -159,6 +162,15 @@ static struct sched_entity *idle(void)
     return next;
 }
 
+void env_rcu_stall(u64 period, u64 age_ns, const u64 *late)
+{
+    printk("RCU: period %llu waits since %llu ms for CPU", (unsigned long long)period, (unsigned long long)age_ns / 1000000);
+    for (unsigned c = 0; c < nr_cpus; c++)
+        if (late[c / 64] >> (c % 64) & 1)
+            printk(" %u", c);
+    printk("\n");
+}
+
 static void schedule(struct cpu_regs *regs)
 {
     struct cpu_info *info = cpu_info();
@@ -166,6 +178,7 @@ static void schedule(struct cpu_regs *regs)
     struct sched_entity *se;
 
     info->work &= ~WORK_RESCHED;
+    safe_point();
     if (prev && unlikely(prev->domain->dying))
         while (!sched_block(&prev->se))
             ;
@@ -199,7 +212,7 @@ static void schedule(struct cpu_regs *regs)
     sched_arm(sched_tick(now_ns()));
 }
 
-void exit_to_guest(struct cpu_regs *regs)
+static __attribute__((noinline)) void exit_work(struct cpu_regs *regs)
 {
     struct cpu_info *info = cpu_info();
     struct vcpu *v;
@@ -221,6 +234,16 @@ void exit_to_guest(struct cpu_regs *regs)
         if (likely(!v->domain->dying))
             return;
     }
+}
+
+void exit_to_guest(struct cpu_regs *regs)
+{
+    const struct cpu_info *info = cpu_info();
+    const struct vcpu *v = info->current;
+
+    if (unlikely(info->work | v->domain->dying) || unlikely(tlb_pending()) || unlikely(rcu_behind()) ||
+        event_deliverable(v))
+        exit_work(regs);
 }
 
 void cpu_run(void)

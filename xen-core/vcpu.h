@@ -38,6 +38,8 @@ void dt_load(struct vcpu *v);            /* GDTR and LDTR for @v on this CPU */
 void dt_init_vcpu(struct vcpu *v);
 int gdt_set(struct vcpu *v, const u64 *mfns, unsigned entries);
 int ldt_set(struct vcpu *v, u64 va, u32 ents);
+struct audit;
+void dt_refs(struct audit *a, const struct vcpu *v);   /* tells the references that its tables hold */
 
 /* Emulation (abi/). */
 bool emulate_pte_write(struct vcpu *v, struct cpu_regs *regs, u64 addr, u32 error);   /* false: reflect */

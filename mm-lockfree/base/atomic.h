@@ -8,7 +8,46 @@
 
 #include "base/types.h"
 
-#ifdef HV_HOSTED
+#ifdef HV_MC
+
+/* The controlled-interleaving build (stress/mc): each access is a scheduling point of its simulated CPU. */
+u64 mc_load(const void *p, unsigned size);
+void mc_store(void *p, u64 v, unsigned size);
+bool mc_cas(void *p, u64 *old, u64 new, unsigned size);
+enum mc_rmw { MC_XCHG, MC_ADD, MC_OR, MC_AND };
+u64 mc_rmw(enum mc_rmw op, void *p, u64 v, unsigned size);      /* returns the old value */
+void mc_fence(void);
+void mc_relax(void);
+
+#define load_relaxed(p)      ((__typeof__((void)0, *(p)))mc_load((p), sizeof(*(p))))
+#define load_acquire(p)      load_relaxed(p)
+#define store_relaxed(p, v)  ({ __typeof__(*(p)) _v = (v); mc_store((p), (u64)_v, sizeof(_v)); })
+#define store_release(p, v)  store_relaxed(p, v)
+static inline bool atomic_cas64(u64 *p, u64 *old, u64 new) { return mc_cas(p, old, new, 8); }
+static inline u64 atomic_xchg64(u64 *p, u64 v) { return mc_rmw(MC_XCHG, p, v, 8); }
+static inline u64 atomic_faa64(u64 *p, u64 v) { return mc_rmw(MC_ADD, p, v, 8); }
+static inline u32 atomic_faa32(u32 *p, u32 v) { return (u32)mc_rmw(MC_ADD, p, v, 4); }
+static inline u32 atomic_xchg32(u32 *p, u32 v) { return (u32)mc_rmw(MC_XCHG, p, v, 4); }
+static inline bool atomic_cas32(u32 *p, u32 *old, u32 new)
+{
+    u64 o = *old;
+    bool ok = mc_cas(p, &o, new, 4);
+
+    *old = (u32)o;
+    return ok;
+}
+static inline u8 atomic_xchg8(u8 *p, u8 v) { return (u8)mc_rmw(MC_XCHG, p, v, 1); }
+static inline void atomic_or64(u64 *p, u64 v) { mc_rmw(MC_OR, p, v, 8); }
+static inline void atomic_and64(u64 *p, u64 v) { mc_rmw(MC_AND, p, v, 8); }
+static inline u64 atomic_fetch_and64(u64 *p, u64 v) { return mc_rmw(MC_AND, p, v, 8); }
+static inline void atomic_fence(void) { mc_fence(); }
+static inline void cpu_relax(void) { mc_relax(); }
+static inline bool atomic_test_and_set_bit(u64 *p, unsigned n)
+{ return mc_rmw(MC_OR, p + n / 64, 1ull << (n % 64), 8) >> (n % 64) & 1; }
+static inline bool atomic_test_and_clear_bit(u64 *p, unsigned n)
+{ return mc_rmw(MC_AND, p + n / 64, ~(1ull << (n % 64)), 8) >> (n % 64) & 1; }
+
+#elif defined(HV_HOSTED)
 
 #define load_relaxed(p)      __atomic_load_n((p), __ATOMIC_RELAXED)
 #define load_acquire(p)      __atomic_load_n((p), __ATOMIC_ACQUIRE)
@@ -26,8 +65,14 @@ static inline u8 atomic_xchg8(u8 *p, u8 v) { return __atomic_exchange_n(p, v, __
 static inline void atomic_or64(u64 *p, u64 v) { __atomic_fetch_or(p, v, __ATOMIC_SEQ_CST); }
 static inline void atomic_and64(u64 *p, u64 v) { __atomic_fetch_and(p, v, __ATOMIC_SEQ_CST); }
 static inline u64 atomic_fetch_and64(u64 *p, u64 v) { return __atomic_fetch_and(p, v, __ATOMIC_SEQ_CST); }
-static inline void atomic_fence(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-static inline void cpu_relax(void) { __builtin_ia32_pause(); }
+static inline void atomic_fence(void)  /* a locked operation: ThreadSanitizer knows no fences */
+{
+    volatile u64 w = 0;
+
+    __atomic_fetch_add(&w, 1, __ATOMIC_SEQ_CST);
+}
+int sched_yield(void);                 /* threads may be many more than CPUs */
+static inline void cpu_relax(void) { sched_yield(); }
 /* Sets bit @n of the bitmap at @p; returns its old value. */
 static inline bool atomic_test_and_set_bit(u64 *p, unsigned n)
 { return __atomic_fetch_or(p + n / 64, 1ull << (n % 64), __ATOMIC_SEQ_CST) >> (n % 64) & 1; }

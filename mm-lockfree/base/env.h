@@ -19,10 +19,18 @@ void env_invlpg_local(u64 va);         /* drops the translations of one page on 
 void env_send_tlb_ipi(unsigned cpu);   /* makes @cpu call tlb_poll() soon */
 void env_kick(unsigned cpu);           /* makes @cpu pass a quiescent point and look for work soon */
 u64 env_now(void);                     /* ns since boot */
+#ifdef HV_MC
+#define ENV_MAX_CPUS 4
+#else
 #define ENV_MAX_CPUS 1024
+#endif
 struct frame;
 extern struct frame *env_frame_table;
 #define FRAME_TABLE env_frame_table
+#define ENV_STATS_MAX 128
+extern u64 env_stats[ENV_MAX_CPUS][ENV_STATS_MAX];
+#define ENV_OWN_STATS  (env_stats[env_cpu()])
+#define ENV_STATS(cpu) (env_stats[cpu])
 
 #else
 
@@ -34,5 +42,8 @@ extern struct frame *env_frame_table;
 /* One page of hypervisor memory, zeroed by the caller if need be; NULL when none is left.  Any CPU. */
 void *env_page_alloc(void);
 void env_page_free(void *page);
+
+/* RCU period @period has been waiting for @age_ns for the CPUs in the bitmap @late.  Called once a period. */
+void env_rcu_stall(u64 period, u64 age_ns, const u64 *late);
 
 #endif

@@ -13,11 +13,10 @@ enum stat_id {
     STAT_COUNT
 };
 
-struct stats_cpu { u64 n[STAT_COUNT]; } __cacheline;
-extern struct stats_cpu stats_cpu[];          /* by CPU number */
+_Static_assert(STAT_COUNT <= ENV_STATS_MAX, "raise ENV_STATS_MAX");
 extern const char *const stat_names[STAT_COUNT];
 
-#define stat_add(id, k) ((void)(stats_cpu[env_cpu()].n[STAT_##id] += (k)))
+#define stat_add(id, k) ((void)(ENV_OWN_STATS[STAT_##id] += (k)))
 #define stat_inc(id)    stat_add(id, 1)
 
 /* The sum of one counter over all CPUs; exact only when the counter is at rest. */

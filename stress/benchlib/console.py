@@ -13,6 +13,8 @@ LOG = re.compile(r"PTLOG (.*)")
 MARK = re.compile(r"PTMARK (\S+) (\d+)")
 STATS = re.compile(r"PTSTATS (\{[^{}]*\})")
 END = re.compile(r"PTEND\s")
+AUDIT_LINE = re.compile(r"audit: (?!\d+ frames)(.*)")
+AUDIT_CLEAN = re.compile(r"audit: \d+ frames, clean")
 
 # The end of a guest or of a hypervisor: (pattern, what to say).
 DEADLY = [
@@ -60,6 +62,15 @@ def counters(text):
         except ValueError:
             pass
     return out
+
+
+def audit(text, least=1):
+    """Why not every audit of the hypervisor's frames was clean, or fewer than @least of them ran; or None."""
+    if "audit: FAILED" in text:
+        found = AUDIT_LINE.search(text)
+        return "audit: %s" % (found.group(1) if found else "?")
+    ran = len(AUDIT_CLEAN.findall(text))
+    return None if ran >= least else "%d clean audits, expected %d" % (ran, least)
 
 
 def death(text):

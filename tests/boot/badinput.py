@@ -70,10 +70,11 @@ def tests(files):
     for name, path, expect in badkernel.make_all(files.kernel, os.path.join(harness.ROOT, "build", "bad")):
         t.append(stops("bad/" + name, files, "", [path], r"module 0 \(kernel\): .*(%s)" % expect))
     bad = ["frobnicate=7", "frobnicate", "smap=maybe", "pt_update=fast", "pt_update", "maxcpus=0", "maxcpus=1x", "com1=115201",
-           "dom0_max_vcpus=99999999999999999999", "stats=xml", "loglvl=chatty", "numa=fake:0", "sched=best"]
+           "dom0_max_vcpus=99999999999999999999", "stats=xml", "loglvl=chatty", "numa=fake:0", "check=some", "check",
+           "sched=best"]
     t.append(options("bad/options", files, " ".join(bad), bad))
     t.append(options("bad/options-good", files, "smap=off smep=off maxcpus=1 dom0_max_vcpus=2 dom0_mem=256M pt_update=ptwr "
-                     "stats=json loglvl=all numa=on placeholder", []))
+                     "stats=json loglvl=all numa=on check=full placeholder", []))
     many = ["unknown-option-%02d=%d" % (i, i) for i in range(60)]
     t.append(options("bad/options-many", files, " ".join(many), many))
     t.append(options("bad/option-long", files, "y" * 300 + "=1", ["y" * 300 + "=1"]))

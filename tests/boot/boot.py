@@ -48,13 +48,15 @@ def counters_problem(text, mode):
     return None
 
 
-def boots(name, files, mode, vcpus, run=LOAD, clients=None, least_mib=None, complaint=None, **machine_args):
-    """A boot to userspace, a short load, no kernel warning, a clean power-off.  @least_mib: memory that the guest must see;
-    @complaint: the one option that the hypervisor complains about."""
+def boots(name, files, mode, vcpus, run=LOAD, clients=None, least_mib=None, complaint=None, hv_args="", **machine_args):
+    """A boot to userspace, a short load, no kernel warning, a clean power-off and a clean audit.  @least_mib: memory that
+    the guest must see; @complaint: the one option that the hypervisor complains about."""
+    own = "check=full " if mode in machine.OWN_MODES else ""
     args = "ptbench.run=%s ptbench.secs=5 ptbench.clients=%d" % (run, clients or vcpus)
 
     def test():
-        boot = machine.Boot(machine.guest(files, mode, vcpus, args, **machine_args), TIME_OUT, log=harness.log_path(name)).run()
+        boot = machine.Boot(machine.guest(files, mode, vcpus, args, hv_args=own + hv_args, **machine_args), TIME_OUT,
+                            log=harness.log_path(name)).run()
         facts = console.begin(boot.text)
         why = boot.problem() or results_problem(boot.text, run)
         if why:
@@ -66,7 +68,7 @@ def boots(name, files, mode, vcpus, run=LOAD, clients=None, least_mib=None, comp
         complaints = re.findall(r"ptarmigan: option (\S+): ", boot.text)
         if complaints != ([complaint] if complaint else []):
             return "the hypervisor complained about %s, expected %s" % (" ".join(complaints) or "nothing", complaint or "nothing")
-        return counters_problem(boot.text, mode) if mode in machine.OWN_MODES else None
+        return counters_problem(boot.text, mode) or console.audit(boot.text) if mode in machine.OWN_MODES else None
     return name, test
 
 

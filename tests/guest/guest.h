@@ -22,7 +22,7 @@ typedef int64_t s64;
 
 #define PAGE 4096ul
 #define VIRT_BASE 0xffffffff80000000ul
-#define NR_VCPUS 2
+#define NR_VCPUS 4                          /* at most; nr_vcpus has how many there are */
 #define STACK_SIZE 16384
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -74,6 +74,7 @@ extern shared_info_t *shared;
 extern u64 port_count[64];                  /* upcalls by port */
 extern bool mode_ptwr;                      /* the hypervisor runs with pt_update=ptwr */
 extern u32 race_rounds;
+extern unsigned nr_vcpus;
 
 /* Found by the stack: the segment bases are what is being tested. */
 static inline struct cpu *this_cpu(void)
@@ -181,13 +182,19 @@ void fail_trap(const struct regs *r, u64 cr2);
 /* Checks the last expected trap. */
 #define TRAPPED(vec_, err_) ({ EQ(this_cpu()->trap.vec, vec_); EQ(this_cpu()->trap.err, err_); })
 
-/* Starts vCPU 1 if need be; runs @fn on it; waits for it. */
-void vcpu1_run(void (*fn)(void *), void *arg);
-void vcpu1_wait(void);
+/* Starts vCPU @id if need be; runs @fn on it; waits for it. */
+void vcpu_run(unsigned id, void (*fn)(void *), void *arg);
+void vcpu_wait(unsigned id);
 extern volatile u32 stop;                   /* what it runs may have to come to an end; cleared by vcpu1_run */
-bool vcpu1_start(void);
-void vcpu1_context(struct vcpu_guest_context *ctx);
-extern bool vcpu1_started;
+bool vcpu_start_one(unsigned id);
+void vcpu_context(struct vcpu_guest_context *ctx, unsigned id);
+extern bool vcpu_started[NR_VCPUS];
+/* The same for vCPU 1, which most tests mean by the other one; stop is cleared first. */
+void vcpu1_run(void (*fn)(void *), void *arg);
+static inline void vcpu1_wait(void) { vcpu_wait(1); }
+/* For all but vCPU 0. */
+void vcpus_run(void (*fn)(void *), void *arg);
+void vcpus_wait(void);
 void vcpu_main(struct cpu *c) __attribute__((noreturn));
 void guest_main(struct start_info *info) __attribute__((noreturn));
 void run_crash(const char *name);

@@ -8,6 +8,7 @@ struct cpu cpus[NR_VCPUS];
 char stacks[NR_VCPUS * 2][STACK_SIZE] __attribute__((aligned(STACK_SIZE)));
 bool mode_ptwr;
 u32 race_rounds = 10000;
+unsigned nr_vcpus;
 
 static char shared_page[PAGE] __attribute__((aligned(PAGE)));
 extern const struct test tests_start[], tests_end[];
@@ -76,6 +77,8 @@ static void init(struct start_info *info)
     register_traps();
     HC(stack_switch, 0xe02b, stacks[NR_VCPUS + 1]);
     mm_init();
+    while (nr_vcpus < NR_VCPUS && HC(vcpu_op, VCPUOP_is_up, nr_vcpus) >= 0)
+        nr_vcpus++;
     HC(xen_version, XENVER_commandline, cmdline);
     mode_ptwr = strstr_(cmdline, "pt_update=ptwr") != NULL;
 }
@@ -89,13 +92,24 @@ static u32 number(const char *s)
     return v;
 }
 
+/* only=<name>:<prefix>*:... */
 static bool selected(const char *name)
 {
     const char *only = option("only");
-    size_t n = strlen(name);
 
-    return !only || (!memcmp(only, name, n) && (only[n] == ' ' || !only[n])) ||
-           (strlen(only) && only[strlen(only) - 1] == '*' && !memcmp(only, name, strlen(only) - 1));
+    if (!only)
+        return true;
+    for (;; only++) {
+        size_t n = 0;
+
+        while (only[n] && only[n] != ' ' && only[n] != ':')
+            n++;
+        if (n && only[n - 1] == '*' ? !memcmp(only, name, n - 1) : n == strlen(name) && !memcmp(only, name, n))
+            return true;
+        only += n;
+        if (*only != ':')
+            return false;
+    }
 }
 
 /* after=<name>: the tests behind that one. */
@@ -118,7 +132,8 @@ void guest_main(struct start_info *info)
     unsigned passed = 0, failed = 0;
 
     init(info);
-    say("guest: %lu pages, %s, options '%s'\n", si->nr_pages, mode_ptwr ? "ptwr" : "emulate", (char *)si->cmd_line);
+    say("guest: %lu pages, %u vCPUs, %s, options '%s'\n", si->nr_pages, nr_vcpus,
+        mode_ptwr ? "ptwr" : "emulate", (char *)si->cmd_line);
     if (option("rounds"))
         race_rounds = number(option("rounds"));
     if (option("crash"))
@@ -135,7 +150,7 @@ void guest_main(struct start_info *info)
         run_guarded(call_test, (void *)t->fn, &cpus[0].test_sp);
         cpus[0].test_sp = 0;
         stop = 1;                               /* the test may not have come to that */
-        vcpu1_wait();
+        vcpus_wait();
         cpus[0].info->evtchn_upcall_mask = 1;
         if (!failures && pages_free() != pages && memcmp(t->name, "vcpu_info", 9))
             FAIL("%u pages before the test, %u after", pages, pages_free());

@@ -6,10 +6,17 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
+
+AUDIT_KEY = b"\x14a"                             # the hypervisor's console key, then one the guest waits for
+GO_ON = b"g"
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "stress"))
+
+from benchlib import console  # noqa: E402
 
 # name: what the hypervisor's line about the crash says; modes where it applies
 CRASHES = [
@@ -34,35 +41,60 @@ CRASHES = [
     ("say_crash", None, None),
     ("crash_of_two", "vCPU 0: cannot write a bounce frame", None),
     ("crash_of_vcpu1", "vCPU 1: cannot write a bounce frame", None),
+    ("crash_while_busy", "vCPU 0: cannot write a bounce frame", None),
     ("ptwr_bad_entry", "entry that is not acceptable", "ptwr"),
+    ("ptwr_1a8bbf93_copy_to_bad_entry", "entry that is not acceptable", "ptwr"),
+    ("ptwr_1a8bbf93_copy_from_bad_entry", "entry that is not acceptable", "ptwr"),
     ("ptwr_bad_entry_used", "entry that is not acceptable", "ptwr"),
     ("ptwr_bad_entry_other", "entry that is not acceptable", "ptwr"),
+]
+# What is worth repeating with more than two vCPUs: the tests, and the crashes and ends.
+MANY_TESTS = "only=xsa*:race*:ptwr*:open*:audit*"
+MANY_ENDS = {"crash_of_two", "crash_of_vcpu1", "crash_while_busy", "end_while_busy", "ptwr_bad_entry_other",
+             "ptwr_ed80a0a1_end_while_open"}
+
+# Ways to end well in the middle of something: name; modes where it applies
+ENDS = [
+    ("end_while_busy", None),
+    ("ptwr_ed80a0a1_end_while_open", "ptwr"),
 ]
 
 
 class Boot:
     """One boot: the console's text, and why it ended if not by itself."""
 
-    def __init__(self, opt, mode, guest_args, log):
-        options = "console=com1 com1=115200,8n1 dom0_max_vcpus=2 stats=json pt_update=" + mode
-        cmd = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(opt.cpus), "-m", "512M",
-               "-nographic", "-no-reboot", "-nic", "none", "-kernel", opt.image, "-append", options,
+    def __init__(self, opt, mode, vcpus, guest_args, log):
+        options = "console=com1 com1=115200,8n1 dom0_max_vcpus=%d stats=json check=full pt_update=%s" % (vcpus, mode)
+        cmd = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(opt.cpus or vcpus),
+               "-m", "512M", "-nographic", "-no-reboot", "-nic", "none", "-kernel", opt.image, "-append", options,
                "-initrd", "%s %s" % (opt.guest, guest_args)]
         start = time.time()
         self.timed_out = False
-        p = subprocess.Popen(cmd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        try:
-            out, _ = p.communicate(timeout=opt.timeout)
-        except subprocess.TimeoutExpired:
-            self.timed_out = True
-            p.kill()
-            out, _ = p.communicate()
+        self.keys = 0
+        p = subprocess.Popen(cmd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0)
+        timer = threading.Timer(opt.timeout, self.kill, (p,))
+        timer.start()
+        out = b"".join(self.watched(p))
+        p.wait()
+        timer.cancel()
         self.seconds = time.time() - start
         self.text = out.decode("latin-1").replace("\r", "")
         self.lines = self.text.split("\n")
         os.makedirs(os.path.dirname(log), exist_ok=True)
         with open(log, "w", encoding="latin-1") as f:
             f.write(self.text)
+
+    def kill(self, p):
+        self.timed_out = True
+        p.kill()
+
+    def watched(self, p):
+        """The console's lines; presses the audit's key when the guest asks for it."""
+        for line in p.stdout:
+            if line.startswith(b"KEY audit"):
+                self.keys += 1
+                p.stdin.write(AUDIT_KEY + GO_ON)
+            yield line
 
     def broken(self):
         """Why this boot is wrong whatever it tested; or None."""
@@ -71,7 +103,7 @@ class Boot:
                 return "hypervisor: " + " ".join(l.replace("(PT) ", "") for l in self.lines[i:i + 2])
         if self.timed_out:
             return "no end within %.0f s" % self.seconds
-        return None
+        return console.audit(self.text, 1 + self.keys)
 
 
 class Results:
@@ -86,11 +118,17 @@ class Results:
         print("FAIL guest/%s: %s" % (name, why) if why else "PASS guest/%s" % name, flush=True)
 
 
-def run_tests(opt, mode, res):
+def place(mode, vcpus):
+    """The first part of a test's name."""
+    return mode if vcpus == 2 else "%s-%d-vcpus" % (mode, vcpus)
+
+
+def run_tests(opt, mode, vcpus, res):
     """Boots until every test was tried: one that takes the machine down costs its own result and a boot."""
-    args = opt.args
+    chosen = opt.args or (MANY_TESTS if vcpus > 2 else "")
+    args, where = chosen, place(mode, vcpus)
     for n in range(20):
-        b = Boot(opt, mode, args, os.path.join(opt.logs, "%s-%d.log" % (mode, n)))
+        b = Boot(opt, mode, vcpus, args, os.path.join(opt.logs, "%s-%d.log" % (where, n)))
         running = None
         for line in b.lines:
             m = re.match(r"RUN (\S+)", line)
@@ -98,7 +136,7 @@ def run_tests(opt, mode, res):
                 running = m.group(1)
             m = re.match(r"TEST (\S+) (PASS|FAIL ?)(.*)", line)
             if m:
-                res.add("%s/%s" % (mode, m.group(1)), m.group(3) or "no reason" if m.group(2) != "PASS" else None)
+                res.add("%s/%s" % (where, m.group(1)), m.group(3) or "no reason" if m.group(2) != "PASS" else None)
                 running = None
         why = b.broken()
         crash = [l for l in b.lines if "domain 0 crashed" in l]
@@ -106,23 +144,28 @@ def run_tests(opt, mode, res):
             why = crash[0].replace("(PT) ", "")
         ended = re.search(r"^\d+ passed, \d+ failed$", b.text, re.M)
         if ended and not why and "domain 0 shut down: poweroff" in b.text:
-            if not opt.args:
+            if not chosen:
                 opened = re.search(r'"ptwr_open": (\d+)', b.text)
                 count = int(opened.group(1)) if opened else -1
                 res.add("%s/mode_in_effect" % mode, None if (count > 0) == (mode == "ptwr") and count >= 0 else
                         "counter ptwr_open is %d" % count)
             return
-        res.add("%s/%s" % (mode, running or "boot"), why or "the guest did not end properly")
+        res.add("%s/%s" % (where, running or "boot"), why or "the guest did not end properly")
         if not running:
             return
-        args = opt.args + " after=" + running
+        args = chosen + " after=" + running
 
 
-def run_crashes(opt, mode, res):
+def wanted(opt, mode, vcpus, name, only_mode):
+    return only_mode in (None, mode) and opt.only in (None, name) and (vcpus == 2 or name in MANY_ENDS)
+
+
+def run_crashes(opt, mode, vcpus, res):
+    where = place(mode, vcpus)
     for name, expect, only_mode in CRASHES:
-        if (only_mode and only_mode != mode) or (opt.only and opt.only != name):
+        if not wanted(opt, mode, vcpus, name, only_mode):
             continue
-        b = Boot(opt, mode, "crash=" + name, os.path.join(opt.logs, "%s-crash-%s.log" % (mode, name)))
+        b = Boot(opt, mode, vcpus, "crash=" + name, os.path.join(opt.logs, "%s-crash-%s.log" % (where, name)))
         why = b.broken()
         crashed = [l for l in b.lines if "domain 0 crashed" in l]
         if why:
@@ -135,7 +178,19 @@ def run_crashes(opt, mode, res):
             why = "expected one line with '%s', got %s" % (expect, crashed)
         elif "domain 0 shut down: crash" not in b.text:
             why = "the domain was not shut down as crashed"
-        res.add("%s/crash/%s" % (mode, name), why)
+        res.add("%s/crash/%s" % (where, name), why)
+
+
+def run_ends(opt, mode, vcpus, res):
+    where = place(mode, vcpus)
+    for name, only_mode in ENDS:
+        if not wanted(opt, mode, vcpus, name, only_mode):
+            continue
+        b = Boot(opt, mode, vcpus, "crash=" + name, os.path.join(opt.logs, "%s-end-%s.log" % (where, name)))
+        why = b.broken()
+        if not why and ("CRASH " + name not in b.lines or "domain 0 shut down: poweroff" not in b.text):
+            why = "the guest did not end properly"
+        res.add("%s/end/%s" % (where, name), why)
 
 
 def main():
@@ -144,9 +199,10 @@ def main():
     p.add_argument("--guest", default=os.path.join(ROOT, "build/tests/guest.elf"))
     p.add_argument("--logs", default=os.path.join(ROOT, "build/guest-logs"))
     p.add_argument("--modes", default="emulate,ptwr")
-    p.add_argument("--cpus", type=int, default=2)
+    p.add_argument("--cpus", type=int, help="of the machine; default one a vCPU")
+    p.add_argument("--vcpus", default="2,4", help="2 runs everything, more only what is about several vCPUs")
     p.add_argument("--timeout", type=float, default=300, help="seconds a boot may take")
-    p.add_argument("--args", default="", help="options of the guest: only=<test> or only=<prefix>*, rounds=<n>")
+    p.add_argument("--args", default="", help="options of the guest: only=<test> or only=<prefix>*:<name>, rounds=<n>")
     p.add_argument("--only", help="one crash")
     p.add_argument("--no-crashes", action="store_true")
     p.add_argument("--no-build", action="store_true")
@@ -155,11 +211,13 @@ def main():
     if not opt.no_build:
         subprocess.run([os.path.join(HERE, "build.sh"), opt.guest], check=True)
     res = Results()
-    for mode in opt.modes.split(","):
-        if not opt.only:
-            run_tests(opt, mode, res)
-        if not opt.no_crashes:
-            run_crashes(opt, mode, res)
+    for vcpus in map(int, opt.vcpus.split(",")):
+        for mode in opt.modes.split(","):
+            if not opt.only:
+                run_tests(opt, mode, vcpus, res)
+            if not opt.no_crashes:
+                run_crashes(opt, mode, vcpus, res)
+                run_ends(opt, mode, vcpus, res)
     print("%d passed, %d failed" % (res.passed, res.failed))
     return 1 if res.failed or not res.passed else 0
 

@@ -112,6 +112,35 @@ static void crash_on_1(void *arg)
     bad_stack(SCRATCH + 4096);
 }
 
+/* The others are anywhere in the life of a table when the guest ends. */
+static void busy_tables(void *arg)
+{
+    static char page[NR_VCPUS][2][PAGE] __attribute__((aligned(PAGE)));
+    u64 *t[2] = { (u64 *)page[this_cpu()->id][0], (u64 *)page[this_cpu()->id][1] };
+
+    (void)arg;
+    for (;;) {
+        make_rw(t[1]);
+        t[1][3] = pte(mfn_of(t[0]), RWE);
+        make_ro(t[0]);
+        make_ro(t[1]);
+        pin(2, mfn_of(t[1]));
+        t[0][5] = pte(mfn_of(stacks[0]), ROE);
+        mmu_update(ma(t[0], 6), pte(mfn_of(stacks[1]), ROE));
+        unpin(mfn_of(t[1]));
+        make_rw(t[0]);
+        t[0][5] = t[0][6] = 0;
+    }
+}
+
+static void crash_while_busy(void)
+{
+    vcpus_run(busy_tables, NULL);
+    for (u64 t0 = now_ns(); now_ns() < t0 + 20000000; )
+        pause_();
+    bad_stack(SCRATCH + 4096);
+}
+
 static void crash_of_vcpu1(void)
 {
     vcpu1_run(crash_on_1, NULL);
@@ -143,6 +172,23 @@ static u64 *live_table(void)
     pin(1, mfn_of(t));
     hook(SCRATCH, 2, t);
     return t;
+}
+
+/* The hypervisor itself must not get in either: neither by writing a result there, nor by reading an argument. */
+static void ptwr_1a8bbf93_copy_to_bad_entry(void)
+{
+    u64 *t = live_table();
+
+    t[3] = pte(foreign_mfn(0), P | RW | US);
+    HC(xen_version, XENVER_extraversion, SCRATCH + 3 * PAGE);
+}
+
+static void ptwr_1a8bbf93_copy_from_bad_entry(void)
+{
+    u64 *t = live_table();
+
+    t[3] = pte(foreign_mfn(0), P | RW | US);
+    HC(mmu_update, SCRATCH + 3 * PAGE, 1, 0, DOMID_SELF);
 }
 
 static void ptwr_bad_entry_used(void)
@@ -179,6 +225,33 @@ static void ptwr_bad_entry_other(void)
         got_in();
 }
 
+/* Not a crash: the end comes while the other vCPU has a table open (ed80a0a1), or builds and drops them. */
+static u64 *open_table;
+
+static void keep_open(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; ; i++)
+        *(volatile u64 *)&open_table[i & 511] = i & 512 ? pte(mfn_of(stacks[0]), ROE) : 0;
+}
+
+static void ptwr_ed80a0a1_end_while_open(void)
+{
+    open_table = live_table();
+    vcpu1_run(keep_open, NULL);
+    for (u64 t0 = now_ns(); now_ns() < t0 + 20000000; )
+        pause_();
+    shutdown(SHUTDOWN_poweroff);
+}
+
+static void end_while_busy(void)
+{
+    vcpus_run(busy_tables, NULL);
+    for (u64 t0 = now_ns(); now_ns() < t0 + 20000000; )
+        pause_();
+    shutdown(SHUTDOWN_poweroff);
+}
+
 static const struct { const char *name; void (*fn)(void); } crash[] = {
 #define CRASH(n) { #n, n }
     CRASH(iret_no_user), CRASH(stack_unmapped), CRASH(stack_hypervisor), CRASH(stack_noncanonical), CRASH(stack_m2p),
@@ -186,7 +259,9 @@ static const struct { const char *name; void (*fn)(void); } crash[] = {
     CRASH(kernel_stack_zero), CRASH(kernel_stack_user_only), CRASH(no_handler), CRASH(no_gp_handler), CRASH(iret_unmapped),
     CRASH(iret_hypervisor), CRASH(iret_noncanonical), CRASH(iret_top), CRASH(no_event_callback), CRASH(say_crash),
     CRASH(crash_of_two), CRASH(crash_of_vcpu1), CRASH(ptwr_bad_entry),
-    CRASH(ptwr_bad_entry_used), CRASH(ptwr_bad_entry_other),
+    CRASH(ptwr_ed80a0a1_end_while_open), CRASH(end_while_busy), CRASH(crash_while_busy),
+    CRASH(ptwr_1a8bbf93_copy_to_bad_entry), CRASH(ptwr_1a8bbf93_copy_from_bad_entry), CRASH(ptwr_bad_entry_used),
+    CRASH(ptwr_bad_entry_other),
 };
 
 void run_crash(const char *name)

@@ -90,7 +90,7 @@ TEST(event_in_user)
 TEST(event_errors)
 {
     static const u32 bad[] = { 0, 60, 4095, 4096, 100000, 0x80000000, ~0u };
-    struct evtchn_bind_ipi ipi = { .vcpu = 2 };
+    struct evtchn_bind_ipi ipi = { .vcpu = nr_vcpus };
     struct evtchn_bind_virq v = { .virq = VIRQ_TIMER, .vcpu = 0 };
     struct evtchn_status st = { .dom = DOMID_SELF };
     struct evtchn_bind_vcpu bv = { 0 };
@@ -124,7 +124,7 @@ TEST(event_errors)
     v.virq = ~0u;
     EQ(HC(event_channel_op, EVTCHNOP_bind_virq, &v), -EINVAL);
     v.virq = VIRQ_TIMER;
-    v.vcpu = 2;
+    v.vcpu = nr_vcpus;
     EQ(HC(event_channel_op, EVTCHNOP_bind_virq, &v), -ENOENT);
     v.virq = VIRQ_CONSOLE;
     v.vcpu = 1;

@@ -83,25 +83,6 @@ TEST(foreign_frames)
     scratch_close();
 }
 
-/* Uncached RAM would break what the hypervisor knows of its contents. */
-TEST(cache_attributes)
-{
-    void *p = page_alloc();
-    static const u64 attr[] = { PWT, PCD, PWT | PCD, PSE /* PAT in an L1 */, PSE | PCD };
-
-    scratch_open();
-    for (unsigned i = 0; i < COUNT(attr); i++) {
-        EQ(map_va(SCRATCH, pte(mfn_of(p), RWE | attr[i])), -EINVAL);
-        EQ(map_va(SCRATCH, pte(mfn_of(p), ROE | attr[i])), -EINVAL);
-        EQ(map_va(SCRATCH, pte(mfn_of(p), ROE)), 0);
-        EQ(map_va(SCRATCH, pte(mfn_of(p), ROE | attr[i])), -EINVAL);
-        EQ(map_va(SCRATCH, 0), 0);
-    }
-    scratch_close();
-    EQ(usable(p), true);
-    page_free(p);
-}
-
 /* Pins ------------------------------------------------------------------------------------------------------- */
 
 TEST(pin_writable)
@@ -289,25 +270,4 @@ TEST(pin_bad_tree)
         page_free(t[level]);
     }
     page_free(data);
-}
-
-/* No table of a level may name another of the same level. */
-TEST(linear_tables)
-{
-    for (int level = 2; level <= 4; level++) {
-        u64 *p = page_alloc();
-
-        p[3] = pte(mfn_of(p), ROE);
-        REQUIRE(EQ(make_ro(p), 0));
-        EQ(pin(level, mfn_of(p)), -EINVAL);
-        EQ(make_rw(p), 0);
-        p[3] = 0;
-        REQUIRE(EQ(make_ro(p), 0));
-        EQ(pin(level, mfn_of(p)), 0);
-        EQ(mmu_update(ma(p, 3), pte(mfn_of(p), ROE)), -EINVAL);
-        EQ(mmu_update(ma(p, 3), pte(mfn_of(p), RWE)), -EINVAL);
-        EQ(unpin(mfn_of(p)), 0);
-        page_free(p);
-    }
-    EQ(mmu_update(ma((void *)si->pt_base, 300), pte(root_mfn(), ROE)), -EINVAL);
 }

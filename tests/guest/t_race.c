@@ -64,8 +64,8 @@ static void race_map_pin(int level)
     page_free(table);
 }
 
-TEST(race_map_pin_l1) { race_map_pin(1); }
-TEST(race_map_pin_l4) { race_map_pin(4); }
+TEST(xsa401_map_races_pin_l1) { race_map_pin(1); }
+TEST(xsa401_map_races_pin_l4) { race_map_pin(4); }
 
 /* The same against use as a descriptor table. */
 static void gdt_look_drop(void *arg)
@@ -92,7 +92,7 @@ static void gdt_look_drop(void *arg)
     }
 }
 
-TEST(race_map_gdt)
+TEST(xsa401_map_races_gdt)
 {
     frame = table_page();
     table = table_page();

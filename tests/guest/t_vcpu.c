@@ -9,16 +9,16 @@ TEST(vcpu_bad_contexts)
 {
     u64 *gdt, *l4;
 
-    REQUIRE(!vcpu1_started);
+    REQUIRE(!vcpu_started[1]);
     EQ(HC(vcpu_op, VCPUOP_is_up, 0), 1);
     EQ(HC(vcpu_op, VCPUOP_is_up, 1), 0);
-    EQ(HC(vcpu_op, VCPUOP_is_up, 2), -ENOENT);
+    EQ(HC(vcpu_op, VCPUOP_is_up, nr_vcpus), -ENOENT);
     EQ(HC(vcpu_op, VCPUOP_is_up, ~0ul), -ENOENT);
     EQ(HC(vcpu_op, VCPUOP_is_up, 1ul << 32), -ENOENT);
     EQ(HC(vcpu_op, VCPUOP_up, 1), -EINVAL);
-    EQ(HC(vcpu_op, VCPUOP_up, 2), -ENOENT);
+    EQ(HC(vcpu_op, VCPUOP_up, nr_vcpus), -ENOENT);
 
-#define BAD(change) ({ vcpu1_context(&ctx); change; EQ(HC(vcpu_op, VCPUOP_initialise, 1, &ctx), -EINVAL); })
+#define BAD(change) ({ vcpu_context(&ctx, 1); change; EQ(HC(vcpu_op, VCPUOP_initialise, 1, &ctx), -EINVAL); })
     BAD(ctx.flags = 0);
     BAD(ctx.user_regs.rip = 0x8000000000000000);
     BAD(ctx.fs_base = 0x8000000000000000);
@@ -52,9 +52,9 @@ TEST(vcpu_bad_contexts)
     page_free(l4);
     EQ(HC(vcpu_op, VCPUOP_up, 1), -EINVAL);
     EQ(HC(vcpu_op, VCPUOP_is_up, 1), 0);
-    CHECK(vcpu1_start());
+    CHECK(vcpu_start_one(1));
     EQ(HC(vcpu_op, VCPUOP_is_up, 1), 1);
-    vcpu1_context(&ctx);
+    vcpu_context(&ctx, 1);
     EQ(HC(vcpu_op, VCPUOP_initialise, 1, &ctx), -EEXIST);
     EQ(HC(vcpu_op, VCPUOP_initialise, 0, &ctx), -EEXIST);
     EQ(HC(vcpu_op, VCPUOP_up, 1), 0);           /* is up: nothing happens */
@@ -87,7 +87,7 @@ TEST(vcpu_down_up)
         vcpu1_wait();
         EQ(steps, 2);
     }
-    EQ(HC(vcpu_op, VCPUOP_down, 2), -ENOENT);
+    EQ(HC(vcpu_op, VCPUOP_down, nr_vcpus), -ENOENT);
 }
 
 /* Events for a vCPU that is down wait for it. */
@@ -146,7 +146,7 @@ TEST(runstate)
     }
     EQ(HC(vcpu_op, VCPUOP_get_runstate_info, 0, &info), 0);
     CHECK(info.time[RUNSTATE_blocked] > 0);
-    EQ(HC(vcpu_op, VCPUOP_get_runstate_info, 2, &info), -ENOENT);
+    EQ(HC(vcpu_op, VCPUOP_get_runstate_info, nr_vcpus, &info), -ENOENT);
 }
 
 /* Only once a vCPU: this test makes the move for both. */
@@ -178,7 +178,7 @@ TEST(vcpu_info_moves)
     EQ(unpin(mfn_of(table)), 0);
     page_free(table);
     r.mfn = mfn_of(page);
-    EQ(HC(vcpu_op, VCPUOP_register_vcpu_info, 2, &r), -ENOENT);
+    EQ(HC(vcpu_op, VCPUOP_register_vcpu_info, nr_vcpus, &r), -ENOENT);
     EQ(HC(vcpu_op, VCPUOP_register_vcpu_info, 0, &r), 0);
     cpus[0].info = (vcpu_info_t *)(page + 64);
     EQ(cpus[0].info->evtchn_upcall_mask, 1);

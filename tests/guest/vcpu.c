@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The second vCPU: bringing it up, and giving it work. */
+/* The other vCPUs: bringing them up, and giving them work. */
 #include "guest.h"
 
-bool vcpu1_started;
+bool vcpu_started[NR_VCPUS];
 volatile u32 stop;
 
 void vcpu_main(struct cpu *c)
@@ -12,8 +12,14 @@ void vcpu_main(struct cpu *c)
     for (;;) {
         void (*fn)(void *) = __atomic_load_n(&c->work, __ATOMIC_ACQUIRE);
 
-        if (!fn) {
+        if (!fn && c->id < 2) {
             pause_();
+            continue;
+        }
+        if (!fn) {
+            struct sched_poll p = { .timeout = now_ns() + 1000000 };    /* most tests do without it: off the CPU */
+
+            HC(sched_op, SCHEDOP_poll, &p);
             continue;
         }
         run_guarded(fn, c->work_arg, &c->test_sp);
@@ -23,18 +29,18 @@ void vcpu_main(struct cpu *c)
     }
 }
 
-void vcpu1_context(struct vcpu_guest_context *ctx)
+void vcpu_context(struct vcpu_guest_context *ctx, unsigned id)
 {
     memset(ctx, 0, sizeof(*ctx));
     ctx->flags = VGCF_in_kernel;
     ctx->user_regs.rip = (u64)vcpu_start;
-    ctx->user_regs.rsp = (u64)stacks[2];
-    ctx->user_regs.rdi = (u64)&cpus[1];
+    ctx->user_regs.rsp = (u64)stacks[id + 1];
+    ctx->user_regs.rdi = (u64)&cpus[id];
     ctx->user_regs.rflags = 0x1000;
     ctx->user_regs.cs = 0xe030;
     ctx->user_regs.ss = 0xe028;
     ctx->kernel_ss = 0xe028;
-    ctx->kernel_sp = (u64)stacks[NR_VCPUS + 2];
+    ctx->kernel_sp = (u64)stacks[NR_VCPUS + id + 1];
     ctx->ctrlreg[3] = mfn_of((void *)si->pt_base) << 12;
     for (unsigned v = 0; v < 32; v++) {
         ctx->trap_ctxt[v].vector = (u8)v;
@@ -46,30 +52,48 @@ void vcpu1_context(struct vcpu_guest_context *ctx)
     ctx->failsafe_callback_eip = (u64)failsafe_entry;
 }
 
-bool vcpu1_start(void)
+bool vcpu_start_one(unsigned id)
 {
     static struct vcpu_guest_context ctx;
 
-    if (vcpu1_started)
+    if (vcpu_started[id])
         return true;
-    vcpu1_context(&ctx);
-    cpus[1].info->evtchn_upcall_mask = 1;
-    if (!EQ(HC(vcpu_op, VCPUOP_initialise, 1, &ctx), 0) || !EQ(HC(vcpu_op, VCPUOP_up, 1), 0))
+    vcpu_context(&ctx, id);
+    cpus[id].info->evtchn_upcall_mask = 1;
+    if (!EQ(HC(vcpu_op, VCPUOP_initialise, id, &ctx), 0) || !EQ(HC(vcpu_op, VCPUOP_up, id), 0))
         return false;
-    vcpu1_started = true;
+    vcpu_started[id] = true;
     return true;
+}
+
+void vcpu_run(unsigned id, void (*fn)(void *), void *arg)
+{
+    REQUIRE(vcpu_start_one(id));
+    cpus[id].work_arg = arg;
+    __atomic_store_n(&cpus[id].work, fn, __ATOMIC_RELEASE);
+}
+
+void vcpu_wait(unsigned id)
+{
+    while (__atomic_load_n(&cpus[id].work, __ATOMIC_ACQUIRE))
+        pause_();
 }
 
 void vcpu1_run(void (*fn)(void *), void *arg)
 {
-    REQUIRE(vcpu1_start());
     stop = 0;
-    cpus[1].work_arg = arg;
-    __atomic_store_n(&cpus[1].work, fn, __ATOMIC_RELEASE);
+    vcpu_run(1, fn, arg);
 }
 
-void vcpu1_wait(void)
+void vcpus_run(void (*fn)(void *), void *arg)
 {
-    while (__atomic_load_n(&cpus[1].work, __ATOMIC_ACQUIRE))
-        pause_();
+    stop = 0;
+    for (unsigned id = 1; id < nr_vcpus; id++)
+        vcpu_run(id, fn, arg);
+}
+
+void vcpus_wait(void)
+{
+    for (unsigned id = 1; id < nr_vcpus; id++)
+        vcpu_wait(id);
 }

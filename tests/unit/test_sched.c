@@ -16,7 +16,7 @@
 #define CPUS_MAX  8
 #define ENTITIES  24
 
-struct stats_cpu stats_cpu[ENV_MAX_CPUS];
+u64 env_stats[ENV_MAX_CPUS][ENV_STATS_MAX];
 
 /* The environment ---------------------------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
 #include "abi/abi_mm.h"
 #include "arch/asm.h"
 #include "arch/machine.h"
+#include "audit.h"
 #include "base/stats.h"
 #include "guest_copy.h"
 #include "memory.h"
@@ -224,4 +225,14 @@ int ldt_set(struct vcpu *v, u64 va, u32 ents)
     v->ldt_ents = ents;
     dt_load(v);
     return 0;
+}
+
+void dt_refs(struct audit *a, const struct vcpu *v)
+{
+    for (unsigned i = 0; i < GDT_RESERVED_PAGE; i++)
+        if (v->gdt_frame[i].v != MFN_INVALID.v)
+            audit_ref(a, v->gdt_frame[i], FT_SEG);
+    for (unsigned i = 0; i < (v->ldt_ents + 511) / 512; i++)
+        if (!mfn_eq(pte_mfn(v->dt_pte[LDT_PAGE + i]), zero_page_mfn()))
+            audit_ref(a, pte_mfn(v->dt_pte[LDT_PAGE + i]), FT_SEG);
 }

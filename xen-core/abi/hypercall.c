@@ -96,7 +96,8 @@ void env_batch_failed(u64 token) { (void)raw_write64(token, (u64)-(s64)XEN_EINVA
 
 void env_ptwr_bad_entry(void)
 {
-    domain_crash(current_domain(), "a writable page table was left with an entry that is not acceptable");
+    /* The CPU that closes the table for an audit may be running nobody. */
+    domain_crash(current_vcpu() ? current_domain() : dom0, "a writable page table was left with an entry that is not acceptable");
 }
 
 bool syscall_handler(struct cpu_regs *regs)

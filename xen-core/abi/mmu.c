@@ -34,7 +34,8 @@ static int plain_write(struct domain *d, mfn_t mfn, unsigned idx, u64 val, bool 
     else
         while (!atomic_cas64(slot, &old, val | (old & (PTE_A | PTE_D))))
             ;
-    pt_put_type(d->mm, mfn);
+    if (unlikely(!frame_put_t_fast(frame_of(mfn))))
+        pt_put_type(d->mm, mfn);
     return 0;
 }
 

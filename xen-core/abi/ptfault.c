@@ -20,6 +20,7 @@
 #define SOFT_TLB   64
 #define DECODE     16
 #define INSN_MAX   15
+#define NO_RIP     (~0ull)      /* an empty entry: no instruction lies there */
 
 struct soft_tlb { u64 page, gen; struct frame *l1; };
 struct decoded { u64 rip, code[2], mask[2]; struct pte_insn insn; };   /* the bytes, and which of them are the instruction */
@@ -37,8 +38,11 @@ void *mm_vcpu_create(void)
 {
     struct mm_vcpu *m = hv_zalloc_page();
 
-    if (m)
-        m->gen = 1;
+    if (!m)
+        return NULL;
+    m->gen = 1;
+    for (unsigned i = 0; i < DECODE; i++)
+        m->code[i].rip = NO_RIP;
     return m;
 }
 
@@ -77,28 +81,24 @@ static struct frame *find_table(struct vcpu *v, u64 addr, bool *spurious)
     return f;
 }
 
-/* The instruction at @rip, decoded; NULL: cannot be read or is not one of the known forms. */
-static const struct pte_insn *fetch(struct vcpu *v, u64 rip)
+#define PAIR_FITS(rip) (((rip) & 4095) <= 4096 - 16)
+
+/* Decodes the instruction at @rip into @c.  NULL: cannot be read or is not one of the known forms. */
+static __attribute__((noinline)) const struct pte_insn *decode(u64 rip, struct decoded *c)
 {
-    struct mm_vcpu *m = v->mm;
-    struct decoded *c = &m->code[(rip ^ rip >> 5) % DECODE];
     u64 code[2] = { 0, 0 };
     unsigned avail = INSN_MAX;
 
+    stat_inc(decode_miss);
+    c->rip = NO_RIP;
     if (unlikely(!guest_range_ok(rip, 16)))
         return NULL;
-    if (likely((rip & 4095) <= 4096 - 16)) {
-        if (unlikely(!raw_read_pair(rip, &code[0], &code[1])))
+    if (PAIR_FITS(rip)) {
+        if (!raw_read_pair(rip, &code[0], &code[1]))
             return NULL;
     } else {
         avail -= (unsigned)raw_copy(code, (const void *)rip, INSN_MAX);
     }
-    if (likely(c->rip == rip && !(((code[0] ^ c->code[0]) & c->mask[0]) | ((code[1] ^ c->code[1]) & c->mask[1])))) {
-        stat_inc(decode_hit);
-        return &c->insn;
-    }
-    stat_inc(decode_miss);
-    c->rip = 0;
     if (decode_pte_insn((const u8 *)code, avail, &c->insn))
         return NULL;
     for (unsigned i = 0; i < 2; i++) {
@@ -108,6 +108,20 @@ static const struct pte_insn *fetch(struct vcpu *v, u64 rip)
         c->mask[i] = n ? ~0ull >> (64 - 8 * n) : 0;
     }
     c->rip = rip;
+    return &c->insn;
+}
+
+/* The instruction at @rip; NULL as above.  A cached one was within the guest's range when it was decoded. */
+static inline const struct pte_insn *fetch(struct vcpu *v, u64 rip)
+{
+    struct mm_vcpu *m = v->mm;
+    struct decoded *c = &m->code[(rip ^ rip >> 5) % DECODE];
+    u64 a, b;
+
+    if (unlikely(c->rip != rip || !PAIR_FITS(rip) || !raw_read_pair(rip, &a, &b)) ||
+        unlikely(((a ^ c->code[0]) & c->mask[0]) | ((b ^ c->code[1]) & c->mask[1])))
+        return decode(rip, c);
+    stat_inc(decode_hit);
     return &c->insn;
 }
 
@@ -140,7 +154,7 @@ static void count(const struct pte_insn *insn)
 }
 
 /* Decodes the instruction at RIP and carries it out on the entry of @f at @addr.  False: the guest gets its fault. */
-static bool emulate_write(struct vcpu *v, struct cpu_regs *regs, struct frame *f, u64 addr)
+static inline __attribute__((always_inline)) bool emulate_write(struct vcpu *v, struct cpu_regs *regs, struct frame *f, u64 addr)
 {
     const struct pte_insn *insn;
     u64 ea;
@@ -177,23 +191,19 @@ reflect:
 
 bool emulate_pte_write(struct vcpu *v, struct cpu_regs *regs, u64 addr, u32 error)
 {
-    bool spurious = false;
+    bool spurious = false, done;
     struct frame *f;
 
     (void)error;
     f = find_table(v, addr, &spurious);
     if (unlikely(!f))
         return spurious && retry(v, regs->rip, addr);
-    if (ptwr_on()) {
-        bool done;
-
-        if (ptwr_open_fault(v->domain->mm, v->root_kernel, f, addr)) {
-            invlpg(addr & PAGE_MASK);
-            return true;
-        }
-        done = emulate_write(v, regs, f, addr);
-        ptwr_exit(v->domain->mm);
-        return done;
+    if (ptwr_on() && ptwr_open_fault(v->domain->mm, v->root_kernel, f, addr)) {
+        invlpg(addr & PAGE_MASK);
+        return true;
     }
-    return emulate_write(v, regs, f, addr);
+    done = emulate_write(v, regs, f, addr);
+    if (ptwr_on())
+        ptwr_exit(v->domain->mm);               /* ptwr_open_fault() left the domain locked */
+    return done;
 }

@@ -26,8 +26,10 @@ struct cpu_info {
     u32 cpu;                   /* this CPU's number, constant */
     u32 work;                  /* WORK_* bits, set by own CPU only, looked at before returning to a guest */
     u64 spare[2];
+    u64 stats[ENV_STATS_MAX];  /* event counters, see base/stats.h: here each costs three instructions */
 };
 _Static_assert(sizeof(struct cpu_regs) == 168, "entry.S and the public ABI rely on this order");
+_Static_assert(sizeof(struct cpu_info) <= 2048, "the boot stack has that much room, see head.S");
 _Static_assert((sizeof(struct cpu_info) - sizeof(struct cpu_regs)) % 16 == 0, "rsp0 must be 16-byte aligned");
 
 #define WORK_RESCHED 1u        /* pick another vCPU */
@@ -40,6 +42,11 @@ static inline struct cpu_info *cpu_info(void)
     return (struct cpu_info *)((sp | (STACK_SIZE - 1)) + 1) - 1;
 }
 static inline struct vcpu *current_vcpu(void) { return cpu_info()->current; }
+u64 cpu_stack_top(unsigned cpu);            /* where ring-3 frames are pushed: just above struct cpu_info.regs */
+static inline struct cpu_info *cpu_info_of(unsigned cpu)
+{
+    return (struct cpu_info *)(cpu_stack_top(cpu) - sizeof(struct cpu_regs));
+}
 static inline unsigned this_cpu(void) { return cpu_info()->cpu; }
 
 /* What the boot CPU found; written once before other CPUs start. */

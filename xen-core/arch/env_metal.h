@@ -19,6 +19,8 @@ static inline void env_send_tlb_ipi(unsigned cpu) { apic_send_ipi(cpu, VEC_TLB);
 static inline void env_kick(unsigned cpu) { apic_send_ipi(cpu, VEC_KICK); }
 static inline u64 env_now(void) { return now_ns(); }
 
+#define ENV_OWN_STATS    (cpu_info()->stats)
+#define ENV_STATS(cpu)   (cpu_info_of(cpu)->stats)
 #define FRAME_TABLE ((struct frame *)FRAMETABLE_VIRT)
 
 #endif

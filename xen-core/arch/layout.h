@@ -20,6 +20,7 @@
 #define DIRECTMAP_END   0xffff880000000000
 #define HV_IMAGE_PHYS   0x200000              /* where the image is linked to load */
 
+#define ENV_STATS_MAX   128                   /* event counters a CPU, in its struct cpu_info */
 #define STACK_SHIFT     15                    /* one stack a CPU, aligned to its size */
 #define STACK_SIZE      (1 << STACK_SHIFT)
 #define NR_CPUS         1024

@@ -32,7 +32,7 @@ bool fixup_exception(struct cpu_regs *regs)
 
 /* The IRETQ to a guest refused its selectors or address.  Its registers are live in @regs; the frame it tried to
  * return to is still at @regs->rsp.  Rebuilds the guest's frame and lets the guest handle a #GP. */
-static void __noreturn iret_failed(struct cpu_regs *regs)
+static void __noreturn __attribute__((noinline)) iret_failed(struct cpu_regs *regs)
 {
     struct cpu_info *info = cpu_info();
     struct cpu_regs r = *regs;
@@ -55,7 +55,7 @@ static void __noreturn iret_failed(struct cpu_regs *regs)
 
 /* A ring-3 IRETQ whose stack read faulted as a supervisor access: QEMU's TCG before version 9 does that when SMAP
  * is on.  Does what the instruction would have done. */
-static bool emulate_ring3_iretq(struct cpu_regs *regs)
+static __attribute__((noinline)) bool emulate_ring3_iretq(struct cpu_regs *regs)
 {
     u8 insn[2];
     u64 f[5];

@@ -15,7 +15,6 @@ void hv_map_page(u64 va, u64 phys, u64 flags);
 void cpu_detect(void);
 void cpu_setup(unsigned cpu);            /* descriptor tables, control registers, MSRs of this CPU */
 void cpu_alloc(unsigned cpu);            /* stacks and tables for it; boot CPU */
-u64 cpu_stack_top(unsigned cpu);
 void idt_setup(void);
 void acpi_setup(void);
 void apic_setup_boot(void);

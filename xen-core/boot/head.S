@@ -185,8 +185,8 @@ boot_l3_image:  .skip 4096
 boot_l2_image:  .skip 4096
 boot_l2:        .skip 4 * 4096
     .balign STACK_SIZE
-boot_stack:     .skip STACK_SIZE - 256
-boot_stack_top: .skip 256                /* room for a struct cpu_info that nobody fills: cpu 0, no vCPU */
+boot_stack:     .skip STACK_SIZE - 2048
+boot_stack_top: .skip 2048                /* room for a struct cpu_info that nobody fills: cpu 0, no vCPU */
 boot_magic:     .skip 4
 boot_mbi:       .skip 4
 
