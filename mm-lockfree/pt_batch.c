@@ -13,27 +13,54 @@ struct pt_batch {
     unsigned n;
     u64 token;
     struct { struct frame *f; u64 token; u8 ty, last; } item[BATCH_MAX];
-} __cacheline;
+};
+_Static_assert(sizeof(struct pt_batch) <= PAGE_SIZE, "one page a CPU, from its first batch on");
 
-static struct pt_batch batch_cpu[ENV_MAX_CPUS];
+static struct pt_batch *batch_cpu[ENV_MAX_CPUS];
 
-bool pt_batch_pending(void) { return batch_cpu[env_cpu()].n; }
+bool pt_batch_pending(void)
+{
+    const struct pt_batch *b = batch_cpu[env_cpu()];
 
-void pt_batch_begin(void) { batch_cpu[env_cpu()].open = true; }
+    return b && b->n;
+}
 
-void pt_batch_token(u64 token) { batch_cpu[env_cpu()].token = token; }
+void pt_batch_begin(void)
+{
+    struct pt_batch **b = &batch_cpu[env_cpu()];
+
+    if (unlikely(!*b)) {
+        *b = env_page_alloc();
+        if (!*b)
+            return;                             /* then each pin has a shootdown of its own */
+        (*b)->n = 0;
+    }
+    (*b)->open = true;
+}
+
+void pt_batch_token(u64 token)
+{
+    struct pt_batch *b = batch_cpu[env_cpu()];
+
+    if (likely(b))
+        b->token = token;
+}
 
 void pt_batch_end(struct mm_domain *d)
 {
+    struct pt_batch *b = batch_cpu[env_cpu()];
+
+    if (!b)
+        return;
     pt_batch_commit(d);
-    batch_cpu[env_cpu()].open = false;
+    b->open = false;
 }
 
 bool pt_batch_park(struct mm_domain *d, struct frame *f, enum frame_type ty, enum frame_type last)
 {
-    struct pt_batch *b = &batch_cpu[env_cpu()];
+    struct pt_batch *b = batch_cpu[env_cpu()];
 
-    if (!b->open)
+    if (!b || !b->open)
         return false;
     if (b->n == BATCH_MAX)
         pt_batch_commit(d);
@@ -48,8 +75,8 @@ bool pt_batch_park(struct mm_domain *d, struct frame *f, enum frame_type ty, enu
 
 void pt_batch_commit(struct mm_domain *d)
 {
-    struct pt_batch *b = &batch_cpu[env_cpu()];
-    unsigned n = b->n;
+    struct pt_batch *b = batch_cpu[env_cpu()];
+    unsigned n = b ? b->n : 0;
     struct tlb_set set;
 
     if (!n)

@@ -3,7 +3,7 @@
 """The bench: the same kernel, root and loads in both page-table-update modes (and under Xen or without a hypervisor).
 
 Environment (each with its default):
-  MODES="ptwr emulate"  VCPUS="1 2"  WORKLOADS="dbench forkexec micro pte"  RUNS=1  OUT=out
+  MODES="ptwr emulate"  VCPUS="1 2 4 8"  WORKLOADS="dbench forkexec micro pte"  RUNS=1  OUT=out
   PEERS=""       any of xen, native: the same guest there, in the same alternation
   KERNEL=""      a bzImage; empty: the Debian kernel that stress/fetch.sh got
   ACCEL=auto     kvm, tcg, or auto: KVM only after a ring-0 boot test

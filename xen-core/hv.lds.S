@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Layout of the image: linked high, loaded at HV_IMAGE_PHYS; every part with other rights starts on 2 MiB. */
+/* Layout of the image: linked high, loaded at HV_IMAGE_PHYS; every part with other rights starts on a page. */
 #define __ASSEMBLY__
 #include "arch/layout.h"
 
@@ -16,7 +16,7 @@ SECTIONS
         *(.text.fixup)
         *(.text .text.*)
     }
-    . = ALIGN(0x200000);
+    . = ALIGN(4096);
     rodata_start = .;
     .rodata : AT(ADDR(.rodata) - HV_IMAGE_VIRT + HV_IMAGE_PHYS) {
         *(.rodata .rodata.*)
@@ -31,7 +31,7 @@ SECTIONS
         __altsites_end = .;
         *(.eh_frame*)
     }
-    . = ALIGN(0x200000);
+    . = ALIGN(4096);
     data_start = .;
     .data : AT(ADDR(.data) - HV_IMAGE_VIRT + HV_IMAGE_PHYS) {
         *(.data .data.*)

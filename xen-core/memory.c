@@ -13,7 +13,7 @@
 #define RANGES_MAX 256
 static struct { u64 start, end; } range[RANGES_MAX];
 static unsigned nr_ranges;
-static u64 free_frames;
+static u64 free_frames, ram;
 
 /* Free heap pages, linked through their own first bytes.  Lock-free; pop is safe against ABA by its generation. */
 static ck_stack_t heap = CK_STACK_INITIALIZER;
@@ -53,10 +53,11 @@ void memory_init(void)
             continue;
         for (u64 m = ROUND_UP(e->addr, PAGE_SIZE) >> PAGE_SHIFT; m < (e->addr + e->size) >> PAGE_SHIFT; m++)
             frame_of(MFN(m))->owner = OWNER_HV;
+        ram += e->size >> PAGE_SHIFT;
     }
     boot_alloc_end(add_range, NULL);
     /* A first stock, so that domain creation can allocate; the builder reserves what it computes. */
-    hv_heap_reserve(MIN(free_frames / 256 + 256, free_frames));
+    hv_heap_reserve(MIN(free_frames / 512 + 64, free_frames));
 }
 
 void *env_page_alloc(void)
@@ -85,6 +86,7 @@ void hv_heap_reserve(u64 frames)
 }
 
 u64 dom_free_frames(void) { return free_frames; }
+u64 ram_frames(void) { return ram; }
 
 static void zero_page(void *p)
 {

@@ -9,6 +9,7 @@ void memory_init(void);                       /* boot CPU, after the frame table
 void *hv_zalloc_page(void);                   /* a cleared heap page, or NULL */
 void hv_heap_reserve(u64 frames);             /* moves frames to the heap; boot CPU */
 u64 dom_free_frames(void);
+u64 ram_frames(void);                         /* all RAM of the machine */
 void dom_add_free_range(u64 start_mfn, u64 end_mfn);
 mfn_t dom_alloc_frame(struct domain *d);      /* cleared, owned by @d; MFN_INVALID when none is left; boot CPU */
 /* @frames contiguous frames taken out of the pool, with any contents; MFN_INVALID: no such run.  Boot CPU. */

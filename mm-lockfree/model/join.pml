@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Address-space marks (pt_meta.c, pt.c, pair M2): an L1 hangs in two L2s, which are being hung into the roots of two spaces; one
- * CPU runs in each space and its MMU caches the way to the L1.  When the L1 becomes a writable page, only CPUs are told whose
+/* Address-space marks (pt_meta.c, pt.c, pair M2): an L1 hangs in two L2s, which are being hung into the roots of two spaces; a
+ * CPU runs in one of them and its MMU caches the way to the L1.  When the L1 becomes a writable page, only CPUs are told whose
  * space its mark names (tlb_collect(), here without the filter by time).
  *
  * run: clean -DNC=2
@@ -19,11 +19,11 @@
 
 byte m_as[2], m_k[2];        /* the L2s: mark, updates in flight */
 bit slot[2];                 /* L2 m names the L1 */
-bit link[4];                 /* [2 * (space - 1) + m]: the space's root reaches L2 m */
+bit link[2];                 /* the root of space 1 reaches L2 m; space 2 is the same by symmetry, its MMU is left out */
 bit valid, busy, w;          /* the L1: a valid table; changing; mapped writable */
 byte T, k, as, idle_as;      /* its references, updates in flight, mark; the mark it left in frame.meta */
 bit was_table, meta;         /* its last type; frame.meta is a pointer */
-bit tp[2];                   /* the MMU in space 1, 2 caches the way to it */
+bit tp;                      /* the MMU in space 1 caches the way to it */
 byte inside;
 
 #define JOINED(old, new) ((old) == NONE -> (new) : ((new) == NONE || (new) == (old) -> (old) : ANY))
@@ -105,8 +105,7 @@ out:    atomic { inside--; m = 0; mark = 0; ok = 0 }
     :: atomic { slot[0] -> slot[0] = 0 }; put_l1()                    /* take it out */
     :: atomic { slot[1] -> slot[1] = 0 }; put_l1()
     :: atomic { !w && !busy && T == 0 && was_table -> busy = 1 };     /* map it writable: tlb_collect(), flush */
-        if :: idle_as == ANY || idle_as == 1 -> tp[0] = 0 :: else fi;
-        if :: idle_as == ANY || idle_as == 2 -> tp[1] = 0 :: else fi;
+        if :: idle_as == ANY || idle_as == 1 -> tp = 0 :: else fi;
         atomic { busy = 0; w = 1; was_table = 0 };
         atomic { w = 0 }
     od
@@ -129,20 +128,17 @@ proctype linker() {
 #endif
         :: else
         fi;
-        link[2 * (space - 1) + m] = 1;
+        atomic { if :: space == 1 -> link[m] = 1 :: else fi };
         atomic { m = 0; space = 0; new = 0; changed = 0; inside-- }
     :: n == 2 -> break
     od
 }
 
-#define REACHES(c) (T > 0 && ((link[2 * (c)] && slot[0]) || (link[2 * (c) + 1] && slot[1])))
 proctype mmu() {
 end:
     do
-    :: atomic { REACHES(0) && !tp[0] -> tp[0] = 1 }
-    :: atomic { REACHES(1) && !tp[1] -> tp[1] = 1 }
-    :: atomic { tp[0] -> tp[0] = 0 }                                  /* any CR3 load */
-    :: atomic { tp[1] -> tp[1] = 0 }
+    :: atomic { T > 0 && !tp && ((link[0] && slot[0]) || (link[1] && slot[1])) -> tp = 1 }
+    :: atomic { tp -> tp = 0 }                                        /* any CR3 load */
     od
 }
 
@@ -151,7 +147,7 @@ proctype monitor() {
 end:
     atomic {
         if
-        :: w && (tp[0] || tp[1]) -> assert(false)
+        :: w && tp -> assert(false)
         :: inside == 0 && valid && ((slot[0] && !COVERS(m_as[0])) || (slot[1] && !COVERS(m_as[1]))) -> assert(false)
         fi
     }

@@ -6,7 +6,7 @@ from .machine import OWN_MODES, PEERS, ROOT
 
 WORKLOADS = ("dbench", "forkexec", "micro", "pte")
 DEFAULTS = {
-    "MODES": "ptwr emulate", "PEERS": "", "VCPUS": "1 2", "WORKLOADS": " ".join(WORKLOADS), "CLIENTS": "1 2 4 8",
+    "MODES": "ptwr emulate", "PEERS": "", "VCPUS": "1 2 4 8", "WORKLOADS": " ".join(WORKLOADS), "CLIENTS": "1 2 4 8",
     "RUNS": "1", "SECS": "2", "TIMEOUT": "300", "ACCEL": "auto", "OUT": "", "KERNEL": "", "IMAGE": "",
 }
 

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The tables on standard output."""
 
-# An operation whose hypervisor counters are shown; the others are in results.json.
-SHOWN_OPERATION = "fork_exec"
+# Operations whose hypervisor counters are shown, with what the table is called; the others are in results.json.
+SHOWN_OPERATIONS = {
+    "fork_exec": "fork+exec+exit, one client a vCPU",
+    "fork_exec_1client": "fork+exec+exit, one client alone",
+}
 SHOWN_FROM = 0.05                   # counters below this many an operation are left out
 
 TITLES = {
@@ -80,10 +83,13 @@ class Tables:
         return out
 
     def counters(self):
+        return [line for what, title in SHOWN_OPERATIONS.items() for line in self.counters_of(what, title)]
+
+    def counters_of(self, what, title):
         """Counters an operation, one column a mode and vCPU count."""
         sums = {}                                       # (mode, vcpus) -> [operations, {counter: count}]
         for c in self.store.counters:
-            if c["what"] == SHOWN_OPERATION and c["operations"]:
+            if c["what"] == what and c["operations"]:
                 total = sums.setdefault((c["mode"], c["vcpus"]), [0, {}])
                 total[0] += c["operations"]
                 for name, count in c["counts"].items():
@@ -92,7 +98,7 @@ class Tables:
         if not columns:
             return []
         names = list(dict.fromkeys(name for c in columns for name in sums[c][1]))
-        out = ["", "Hypervisor counters per fork+exec+exit (mode/vCPUs; those under %g everywhere are left out)" % SHOWN_FROM,
+        out = ["", "Hypervisor counters per %s (mode/vCPUs; those under %g everywhere are left out)" % (title, SHOWN_FROM),
                "%-26s" % "" + "".join("%11s" % ("%s/%d" % (m[:7], n)) for m, n in columns)]
         for name in names:
             values = [sums[c][1].get(name, 0) / sums[c][0] for c in columns]

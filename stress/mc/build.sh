@@ -28,7 +28,8 @@ for f in $sources; do
     pt_meta) redefine="--redefine-sym call_rcu=mc_call_rcu" ;;
     esac
     objcopy $redefine --set-section-flags .bss=alloc,load,contents,data \
-        --rename-section .bss=mcstate,alloc,load,data,contents --rename-section .data=mcstate,alloc,load,data,contents "$o"
+        --rename-section .bss=mcstate,alloc,load,data,contents \
+        --rename-section .data=mcstate,alloc,load,data,contents "$o"
 done
 if [ -z "$MC_ONLY" ]; then
     for f in "$here"/*.c; do

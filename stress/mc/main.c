@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Command line: explores the directed scenarios systematically and random ones by random priorities; prints, shrinks and
- * replays what fails. */
+/* Command line: explores the directed scenarios systematically and random ones by random priorities; prints, shrinks
+ * and replays what fails. */
 #include "mc.h"
 
 #include <stdarg.h>
@@ -126,8 +126,8 @@ static void report(const struct scenario *s, const struct plan *p)
     printf("VIOLATION in %s after %llu steps: %s\n  scenario  %s\n", s->name, (unsigned long long)steps, mc.why, text);
     if (!first_only) {
         shrink(s, &again, &d);
-        printf("  shrunk to %s\n  replay    build/mc/mc --replay --eager %u --prefill %u --scenario '%s' --decisions ", mc.why,
-               p->eager, p->prefill, text);
+        printf("  shrunk to %s\n  replay    build/mc/mc --replay --eager %u --prefill %u --scenario '%s' --decisions ",
+               mc.why, p->eager, p->prefill, text);
         print_decisions(&d);
     }
     free(d.seg);
@@ -219,6 +219,7 @@ static void directed(unsigned i, struct scenario *s)
 static bool work(unsigned job, unsigned jobs)
 {
     struct scenario s;
+    u64 end;
 
     for (unsigned i = job; i < mc_nr_directed; i += jobs) {
         directed(i, &s);
@@ -227,7 +228,8 @@ static bool work(unsigned job, unsigned jobs)
     }
     if (!random_too)
         return true;
-    for (u64 k = job; mine.steps < target_steps / jobs; k += jobs) {
+    end = mine.steps + target_steps / jobs;
+    for (u64 k = job; mine.steps < end; k += jobs) {
         scenario_random(&s, seed0 * 1000000 + k);
         mine.scenarios++;
         if (!explore_random(&s, k, 100) && first_only)
@@ -248,7 +250,7 @@ static int hunt(void)
         pct_runs = 2 * n;
         random_too = n > 40;
         seed0++;
-        target_steps = MIN(mine.steps * 2, all);
+        target_steps = mine.steps;
         if (!work(0, 1))
             return 1;
     }
@@ -294,9 +296,9 @@ static int run_jobs(unsigned jobs)
         sum.violations += shared[j].violations;
     }
     s = (double)(t1.tv_sec - t0.tv_sec) + 1e-9 * (double)(t1.tv_nsec - t0.tv_nsec);
-    printf("mc: %llu scenarios, %llu runs, %llu steps, %.1f M steps/s, %llu violations\n", (unsigned long long)sum.scenarios,
-           (unsigned long long)sum.runs, (unsigned long long)sum.steps, (double)sum.steps / s / 1e6,
-           (unsigned long long)sum.violations);
+    printf("mc: %llu scenarios, %llu runs, %llu steps, %.1f M steps/s, %llu violations\n",
+           (unsigned long long)sum.scenarios, (unsigned long long)sum.runs, (unsigned long long)sum.steps,
+           (double)sum.steps / s / 1e6, (unsigned long long)sum.violations);
     return sum.violations ? 1 : 0;
 }
 
@@ -334,8 +336,8 @@ static int one_scenario(const char *text)
     }
     strcpy(s.name, "given");
     explore_directed(&s, s.pages ? 4 : 2);
-    printf("mc: %llu runs, %llu steps, %llu violations\n", (unsigned long long)mine.runs, (unsigned long long)mine.steps,
-           (unsigned long long)mine.violations);
+    printf("mc: %llu runs, %llu steps, %llu violations\n", (unsigned long long)mine.runs,
+           (unsigned long long)mine.steps, (unsigned long long)mine.violations);
     return mine.violations ? 1 : 0;
 }
 

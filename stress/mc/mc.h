@@ -42,7 +42,7 @@ struct cpu {
     u32 section;                         /* RCU read sections ended */
     mfn_t cr3;                           /* the loaded root; MFN_INVALID: the hypervisor's own */
     struct tlb_entry tlb[NVA];
-    struct psc_entry psc[NVA][4];        /* [v][level]: the table of @level (1..3); v stands for all pages that share it */
+    struct psc_entry psc[NVA][4];        /* [v][level]: the table of @level (1..3); v stands for all that share it */
     struct walk walk[NVA];
     u8 budget[NVA];                      /* walks that the MMU may still start on its own */
     /* The virtual CPU that runs on it. */
@@ -70,7 +70,6 @@ struct scenario {
 struct run {
     u64 enabled;                         /* actors that can take a step */
     u64 clock, steps, limit;
-    u64 budget_mask;                     /* MMU actors with budget left */
     u32 jumps;                           /* times in a row that nobody could do anything but wait */
     unsigned cur;                        /* actor of the last step */
     unsigned cpu;                        /* CPU whose code runs */
@@ -169,7 +168,14 @@ void setup_program(const struct scenario *s);
 void cpu_program(unsigned cpu, const struct scenario *s);
 void guest_load_root(struct cpu *c);
 u64 entry_of(unsigned frame, char how);
+void guest_point(void);                  /* between two instructions of the guest: takes what interrupts it */
+void hv_enter(void);
 void hv_exit(void);
+#define MC_REGS 24                       /* saved registers that an emulated instruction sees, see emulate/insn.h */
+
+/* guest.c */
+void guest_access(struct cpu *c, unsigned v, bool write, unsigned idx, u64 val);
+void hv_copy(unsigned v);
 
 /* scenario.c */
 bool scenario_parse(struct scenario *s, const char *text);

@@ -48,7 +48,8 @@ const char *mc_name(const void *p)
 
         off = (u64)p - (u64)t;
         snprintf(b, 64, "tlb%u.%s", (unsigned)(t - tlb_cpu), off == offsetof(struct tlb_cpu, word) ? "word" :
-                 off == offsetof(struct tlb_cpu, ack) ? "ack" : off == offsetof(struct tlb_cpu, flush_time) ? "flush_time" :
+                 off == offsetof(struct tlb_cpu, ack) ? "ack" :
+                 off == offsetof(struct tlb_cpu, flush_time) ? "flush_time" :
                  off == offsetof(struct tlb_cpu, as) ? "as" : "mode");
     } else if (in(p, mc_hv, mc_hv + HV_PAGES)) {
         snprintf(b, 64, "hv+%#llx", (unsigned long long)((u64)p - (u64)mc_hv));

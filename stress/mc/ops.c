@@ -6,10 +6,6 @@
 #include <string.h>
 #include <xen/errno.h>
 
-#include "ptwalk.h"
-
-enum { R_MAX = 24 };
-
 u64 entry_of(unsigned frame, char how)
 {
     u64 base = pte_make(MFN(frame), PTE_P | PTE_US | PTE_A);
@@ -25,7 +21,7 @@ u64 entry_of(unsigned frame, char how)
 
 static struct cpu *self(void) { return &cpus[mc.cpu]; }
 
-static void hv_enter(void)
+void hv_enter(void)
 {
     self()->in_hv = true;
     self()->idle = false;
@@ -93,7 +89,7 @@ static void interrupt(struct cpu *c)
 }
 
 /* Between two instructions of the guest. */
-static void guest_point(void)
+void guest_point(void)
 {
     mc_point();
     while (self()->ipi_here)
@@ -188,7 +184,7 @@ static void flush_all(void)
 /* An instruction that writes entry @idx of the L1 @f, as the fault handler hands it to the emulator. */
 static int emulate(const struct op *o)
 {
-    u64 regs[R_MAX] = { 0 }, val = entry_of(o->c, (char)o->f);
+    u64 regs[MC_REGS] = { 0 }, val = entry_of(o->c, (char)o->f);
     struct pte_insn i = { .len = 4, .size = 8, .reg = REGS_RBX };
     int rc;
 
@@ -248,85 +244,6 @@ static void table_op(struct cpu *c, const struct op *o)
     hv_exit();
 }
 
-/* Guest memory -------------------------------------------------------------------------------------------- */
-
-/* emulate_pte_write(): a write to a read-only mapping of an L1.  False: the guest gets its fault. */
-static bool write_fault(struct cpu *c, unsigned v, unsigned idx, u64 val)
-{
-    struct pte_insn i = { .len = 4, .op = PTE_OP_MOV, .size = 8, .reg = REGS_RBX };
-    u64 regs[R_MAX] = { 0 }, e, addr = mc_va[v] + idx * 8;
-    struct frame *f;
-    mfn_t l1;
-    int rc;
-
-    if (!pt_walk_table(&mc_dom, c->root_kernel, addr, 1, &l1))
-        return false;
-    e = load_relaxed((u64 *)env_map(l1) + pt_index(addr, 1));
-    if (!(e & PTE_P) || pte_mfn(e).v >= max_mfn)
-        return false;
-    if (e & PTE_RW) {
-        mmu_invlpg(env_cpu(), v);
-        return true;
-    }
-    f = frame_of(pte_mfn(e));
-    if (load_relaxed(&f->owner) != mc_dom.owner || fw_type(load_acquire(&f->fw)) != FT_L1)
-        return false;
-    if (env_ptwr_on && ptwr_open_fault(&mc_dom, c->root_kernel, f, addr)) {
-        mmu_invlpg(env_cpu(), v);
-        return true;
-    }
-    regs[REGS_RBX / 8] = val;
-    rc = pt_emulate(&mc_dom, f, idx * 8, &i, regs);
-    if (env_ptwr_on)
-        ptwr_exit(&mc_dom);
-    if (rc == -XEN_EAGAIN) {
-        mmu_invlpg(env_cpu(), v);
-        return true;
-    }
-    return false;                        /* done, or refused */
-}
-
-static void guest_access(struct cpu *c, unsigned v, bool write, unsigned idx, u64 val)
-{
-    for (unsigned tries = 0; tries < 5; tries++) {
-        unsigned error;
-        bool again;
-
-        guest_point();
-        error = mmu_access(v, write, idx, val);
-        if (!error)
-            return;
-        TRACE("c%u page fault on page %u, error %u", env_cpu(), v, error);
-        hv_enter();
-        if (env_ptwr_on && ptwr_fault(&mc_dom, c->guest_kernel ? c->root_kernel : c->root_user, mc_va[v] + idx * 8, error)) {
-            mmu_invlpg(env_cpu(), v);
-            again = true;
-        } else {
-            again = c->guest_kernel && (error & 3) == 3 && write_fault(c, v, idx, val);
-        }
-        hv_exit();
-        if (!again)
-            return;
-    }
-}
-
-/* The hypervisor reads guest memory through the guest's tables. */
-static void hv_copy(struct cpu *c, unsigned v)
-{
-    enum ptwr_access how;
-
-    (void)c;
-    hv_enter();
-    if (env_ptwr_on) {
-        how = ptwr_access_begin(&mc_dom);
-        for (unsigned i = 0; i < 4; i++)         /* the copy takes its time */
-            if (load_relaxed(&mc_dom.ptwr->slot[i & 1].f))
-                mc_violation("a table is open while the hypervisor reads page %u", v);
-        ptwr_access_end(&mc_dom, how);
-    }
-    hv_exit();
-}
-
 static void sleep_a_while(struct cpu *c)
 {
     hv_enter();
@@ -368,7 +285,7 @@ static void run_op(struct cpu *c, const struct op *o)
     case OP_GW:   guest_access(c, o->a, true, o->b, entry_of(o->c, (char)o->f)); break;
     case OP_GR:   guest_access(c, o->a, false, 0, 0); break;
     case OP_IDLE: sleep_a_while(c); break;
-    case OP_COPY: hv_copy(c, o->a); break;
+    case OP_COPY: hv_copy(o->a); break;
     case OP_BB:
         hv_enter();
         c->batch = true;

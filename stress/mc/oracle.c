@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What must hold after each step, checked where it can change: frame words, entries, caches, guest stores; and the audit
- * when everything is at rest. */
+/* What must hold after each step, checked where it can change: frame words, entries, caches, guest stores; and the
+ * audit when everything is at rest. */
 #include "mc.h"
 
 #include "pt_internal.h"
@@ -39,13 +39,15 @@ static void check_frame(unsigned f)
         if (w & FW_VALID && (is_table(w) || fw_type(w) == FT_SEG))
             mc_violation("%s is a valid %s and a CPU can still write it", world_name(f), type_name[fw_type(w)]);
         if (scanning[f])
-            mc_violation("%s is being scanned as %s and a CPU can still write it", world_name(f), type_name[fw_type(w)]);
+            mc_violation("%s is being scanned as %s and a CPU can still write it", world_name(f),
+                         type_name[fw_type(w)]);
     }
     for (unsigned l = 1; l <= 4; l++) {
         if (!oracle_uses[f][l])
             continue;
         if (w & FW_VALID && !(is_table(w) && level_of(w) == l))
-            mc_violation("%s is a valid %s and a CPU still has it cached as L%u", world_name(f), type_name[fw_type(w)], l);
+            mc_violation("%s is a valid %s and a CPU still has it cached as L%u", world_name(f),
+                         type_name[fw_type(w)], l);
         if (oracle_users[f][l] && mc_writers[f])
             mc_violation("%s is used as L%u while a CPU can write it", world_name(f), l);
     }

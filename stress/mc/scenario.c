@@ -9,11 +9,14 @@
 /* Arguments: f frame, i index or page number, e entry (frame and kind: o read-only, w writable, d writable and dirty,
  * h hook, n not present, - empty). */
 static const struct { const char *name, *args; u8 code, b; } ops[] = {
-    { "upd", "fie", OP_UPD, 0 }, { "upda", "fie", OP_UPDA, 0 }, { "xchg", "fie", OP_XCHG, 0 }, { "mov", "fie", OP_MOV, 0 },
+    { "upd", "fie", OP_UPD, 0 }, { "upda", "fie", OP_UPDA, 0 }, { "xchg", "fie", OP_XCHG, 0 },
+    { "mov", "fie", OP_MOV, 0 },
     { "cmpx", "fie", OP_CMPXCHG, 0 }, { "btr", "fi", OP_BTR, 0 },
     { "pin1", "f", OP_PIN, 1 }, { "pin2", "f", OP_PIN, 2 }, { "pin3", "f", OP_PIN, 3 }, { "pin4", "f", OP_PIN, 4 },
-    { "unpin", "f", OP_UNPIN, 0 }, { "base", "f", OP_BASE, 0 }, { "ubase", "f", OP_UBASE, 0 }, { "user", "", OP_USER, 0 },
-    { "kern", "", OP_KERNEL, 0 }, { "rel", "f", OP_REL, 0 }, { "flush", "", OP_FLUSH, 0 }, { "flushme", "", OP_FLUSHME, 0 },
+    { "unpin", "f", OP_UNPIN, 0 }, { "base", "f", OP_BASE, 0 }, { "ubase", "f", OP_UBASE, 0 },
+    { "user", "", OP_USER, 0 },
+    { "kern", "", OP_KERNEL, 0 }, { "rel", "f", OP_REL, 0 }, { "flush", "", OP_FLUSH, 0 },
+    { "flushme", "", OP_FLUSHME, 0 },
     { "bb", "", OP_BB, 0 }, { "be", "", OP_BE, 0 }, { "gw", "pie", OP_GW, 0 }, { "gr", "p", OP_GR, 0 },
     { "seg", "f", OP_SEG, 0 }, { "idle", "", OP_IDLE, 0 }, { "copy", "p", OP_COPY, 0 }, { "nop", "", OP_NOP, 0 },
 };
@@ -200,22 +203,32 @@ static const char *const pieces[] = {
     "upd(k1,%t,%t,o) pin1(%t)", "upd(k1,%t,%t,o) pin1(%t) upd(b0,1,%t,h)", "btr(k1,%t) pin1(%t)",
     "btr(k1,%t) bb pin1(%t) be", "unpin(%t) upd(k1,%t,%t,w)", "unpin(%t) xchg(k1,%t,%t,w)",
     "upd(b0,1,-)", "xchg(c0,0,-)", "upd(b0,1,%t,h)", "upd(b0,1,-) unpin(%t) upd(k1,%t,%t,w)", "pin1(%t)", "unpin(%t)",
-    "btr(k1,b1) btr(k1,c1) upd(a0,1,b1,h)", "upd(a0,1,-)", "upd(r0,1,a1,h)", "btr(k1,a1) btr(k1,b1) btr(k1,c1) pin3(a1)",
-    "upd(k1,r2,r2,o) upd(k1,a1,a1,o) upd(k1,b1,b1,o) upd(k1,c1,c1,o) pin4(r2) base(r2)", "base(r1)", "base(r0)", "base(r2)",
+    "btr(k1,b1) btr(k1,c1) upd(a0,1,b1,h)", "upd(a0,1,-)", "upd(r0,1,a1,h)",
+    "btr(k1,a1) btr(k1,b1) btr(k1,c1) pin3(a1)",
+    "upd(k1,r2,r2,o) upd(k1,a1,a1,o) upd(k1,b1,b1,o) upd(k1,c1,c1,o) pin4(r2) base(r2)", "base(r1)",
+    "base(r0)", "base(r2)",
     "base(r1) unpin(r2)", "unpin(r1)", "unpin(r0)", "ubase(r2)", "ubase(u0)", "upd(a0,0,-)", "upd(a0,0,b0,h)",
-    "upd(c0,0,%d,w)", "upd(c0,0,%d,o)", "upd(c0,0,-)", "xchg(c0,%i,-)", "btr(c0,%i)", "cmpx(c0,%i,%d,w)", "mov(c0,%i,%d,o)",
+    "upd(c0,0,%d,w)", "upd(c0,0,%d,o)", "upd(c0,0,-)", "xchg(c0,%i,-)", "btr(c0,%i)", "cmpx(c0,%i,%d,w)",
+    "mov(c0,%i,%d,o)",
     "upda(c0,%i,%d,w)", "upd(c0,%i,%d,n)", "mov(c0,%i,%t,w)", "upd(k1,%d,-)", "upd(k1,%d,%d,o)", "upd(k1,%d,%d,w)",
     "btr(k1,%d) seg(%d)", "seg(%d)", "upd(k1,%d,-) rel(%d)", "rel(%d)", "upd(k1,%t,-) rel(%t)", "rel(%t)", "rel(c0)",
-    "user", "kern", "user gr(0) kern", "user gw(0,0,-)", "gw(4,%i,%d,w)", "gw(0,%i,%d,w)", "gw(2,%i,%d,o)", "gr(%p)", "gw(%p,%i,-)",
-    "flush", "flushme", "idle", "nop", "upd(%t,%i,%d,w)", "upd(%t,%i,-)", "upda(%t,%i,%d,o)", "upd(b1,0,%t,h)", "upd(b1,0,-)",
+    "user", "kern", "user gr(0) kern", "user gw(0,0,-)", "gw(4,%i,%d,w)", "gw(0,%i,%d,w)", "gw(2,%i,%d,o)",
+    "gr(%p)", "gw(%p,%i,-)",
+    "flush", "flushme", "idle", "nop", "upd(%t,%i,%d,w)", "upd(%t,%i,-)", "upda(%t,%i,%d,o)", "upd(b1,0,%t,h)",
+    "upd(b1,0,-)",
     "bb btr(k1,c1) pin1(c1) btr(k1,c2) pin1(c2) be", "bb upd(k1,c1,c1,o) pin1(c1) upd(b0,1,c1,h) be",
-    "bb unpin(%t) upd(k1,%t,%t,w) be", "btr(k1,d3) pin1(d3)", "btr(k1,b1) pin2(b1)", "unpin(b1)", "pin2(b0)", "unpin(b0)",
-    "upd(r1,0,a0,h)", "upd(r1,0,-)", "btr(k1,c1) upd(b0,1,c1,h) upd(b0,2,c1,h)", "unpin(c0)", "upd(b0,0,-) unpin(c0) upd(k1,c0,c0,w)", "pin1(c0)",
+    "bb unpin(%t) upd(k1,%t,%t,w) be", "btr(k1,d3) pin1(d3)", "btr(k1,b1) pin2(b1)", "unpin(b1)", "pin2(b0)",
+    "unpin(b0)",
+    "upd(r1,0,a0,h)", "upd(r1,0,-)", "btr(k1,c1) upd(b0,1,c1,h) upd(b0,2,c1,h)", "unpin(c0)",
+    "upd(b0,0,-) unpin(c0) upd(k1,c0,c0,w)", "pin1(c0)",
 };
 static const char *const ptwr_pieces[] = {
-    "gw(5,%i,%d,w)", "gw(5,%i,%d,o)", "gw(5,%i,-)", "gw(5,%i,%d,w) gw(5,%i,-)", "gw(4,%i,%d,w)", "upd(k1,%t,%t,o) pin1(%t)",
-    "upd(b0,1,%t,h)", "upd(b0,1,-)", "gr(0)", "gw(0,%i,-)", "gr(2)", "copy(0)", "unpin(%t) upd(k1,%t,%t,w)", "upd(c0,%i,%d,w)",
-    "xchg(c0,%i,-)", "flush", "user gr(0) kern", "gw(5,%i,k1,w)", "gw(7,0,-)", "base(r1)", "base(r0)", "nop", "gw(5,%i,%d,n)",
+    "gw(5,%i,%d,w)", "gw(5,%i,%d,o)", "gw(5,%i,-)", "gw(5,%i,%d,w) gw(5,%i,-)", "gw(4,%i,%d,w)",
+    "upd(k1,%t,%t,o) pin1(%t)",
+    "upd(b0,1,%t,h)", "upd(b0,1,-)", "gr(0)", "gw(0,%i,-)", "gr(2)", "copy(0)", "unpin(%t) upd(k1,%t,%t,w)",
+    "upd(c0,%i,%d,w)",
+    "xchg(c0,%i,-)", "flush", "user gr(0) kern", "gw(5,%i,k1,w)", "gw(7,0,-)", "base(r1)", "base(r0)", "nop",
+    "gw(5,%i,%d,n)",
     "idle", "upd(a0,0,-)", "upd(k1,c0,-)", "rel(%d)",
 };
 
@@ -247,10 +260,10 @@ void scenario_random(struct scenario *s, u64 seed)
     u64 rng = seed;
     bool ptwr = mc_random(&rng) % 4 == 0;
     unsigned n = 2 + mc_random(&rng) % 3 / 2;
+    const char *watch = mc_random(&rng) & 1 ? "watch=c1,d0,b1" : "watch=c1,c2,d0";
     char text[1024] = "";
 
-    snprintf(text, sizeof(text), "%s%s: ", ptwr ? "ptwr watch=c1,c0,k1" : mc_random(&rng) & 1 ? "watch=c1,d0,b1" : "watch=c1,c2,d0",
-             mc_random(&rng) % 16 ? "" : " oom=1");
+    snprintf(text, sizeof(text), "%s%s: ", ptwr ? "ptwr watch=c1,c0,k1" : watch, mc_random(&rng) % 16 ? "" : " oom=1");
     for (unsigned c = 0; c < n; c++) {
         unsigned k = 1 + mc_random(&rng) % 3;
 

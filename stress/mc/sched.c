@@ -102,7 +102,7 @@ static unsigned by_default(void)
     return lowest(e & (DRAIN_MASK | IPI_MASK));
 }
 
-static void lower_priority(unsigned actor, unsigned to)
+static void set_priority(unsigned actor, unsigned to)
 {
     unsigned at = 0;
 
@@ -126,7 +126,7 @@ static unsigned by_pct(void)
             continue;
         if (change_n && mc.steps >= change_at[change_n - 1]) {
             change_n--;
-            lower_priority(a, ACTORS - 1);
+            set_priority(a, ACTORS - 1);
             return by_pct();
         }
         return a;
@@ -259,7 +259,7 @@ static void next_step(void **save)
 
             mmu_step(i / NVA, i % NVA, false);
             if (plan->how == BY_PCT && !cpus[i / NVA].walk[i % NVA].level)
-                lower_priority(a, below(ACTORS));
+                set_priority(a, below(ACTORS));
         }
     }
     if (a != mc.cpu || save == &main_sp) {

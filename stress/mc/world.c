@@ -11,7 +11,8 @@
 
 enum { R0 = 1, U0, R1, R2, A0, A1, B0, B1, C0, C1, C2, K3, K2, K1, D0, D1, D2, D3, E0 };
 static const char *const names[FRAMES] = {
-    "-", "r0", "u0", "r1", "r2", "a0", "a1", "b0", "b1", "c0", "c1", "c2", "k3", "k2", "k1", "d0", "d1", "d2", "d3", "e0",
+    "-", "r0", "u0", "r1", "r2", "a0", "a1", "b0", "b1", "c0", "c1", "c2", "k3", "k2", "k1",
+    "d0", "d1", "d2", "d3", "e0",
 };
 
 struct mm_domain mc_dom;
@@ -167,7 +168,7 @@ void mc_call_rcu(struct rcu_head *head, void (*func)(struct rcu_head *head))
         k->in_hv[c] = cpus[c].in_hv && !cpus[c].idle;
         k->section[c] = cpus[c].section;
     }
-    if ((u8 *)head >= mc_hv[0] && (u8 *)head < mc_hv[HV_PAGES])
+    if ((u8 *)head >= mc_hv[0] && (u8 *)head < mc_hv[0] + sizeof(mc_hv))
         mc_metas--;
     call_rcu(head, called);
 }

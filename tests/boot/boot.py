@@ -48,6 +48,14 @@ def counters_problem(text, mode):
     return None
 
 
+def memory_problem(text):
+    """The hypervisor says what it keeps of the machine's memory: at most 2 %."""
+    own = re.search(r"^\(PT\) hypervisor: \d+ KiB, (\d+\.\d\d) % of RAM", text, re.M)
+    if not own:
+        return "no line about the hypervisor's memory"
+    return "the hypervisor keeps %s %% of RAM, more than 2" % own.group(1) if float(own.group(1)) > 2 else None
+
+
 def boots(name, files, mode, vcpus, run=LOAD, clients=None, least_mib=None, complaint=None, hv_args="", **machine_args):
     """A boot to userspace, a short load, no kernel warning, a clean power-off and a clean audit.  @least_mib: memory that
     the guest must see; @complaint: the one option that the hypervisor complains about."""
@@ -68,7 +76,9 @@ def boots(name, files, mode, vcpus, run=LOAD, clients=None, least_mib=None, comp
         complaints = re.findall(r"ptarmigan: option (\S+): ", boot.text)
         if complaints != ([complaint] if complaint else []):
             return "the hypervisor complained about %s, expected %s" % (" ".join(complaints) or "nothing", complaint or "nothing")
-        return counters_problem(boot.text, mode) or console.audit(boot.text) if mode in machine.OWN_MODES else None
+        if mode not in machine.OWN_MODES:
+            return None
+        return memory_problem(boot.text) or counters_problem(boot.text, mode) or console.audit(boot.text)
     return name, test
 
 

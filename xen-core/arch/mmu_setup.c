@@ -83,14 +83,18 @@ static bool any_ram(u64 first, u64 end)
 
 /* Maps an array of @size bytes an mfn at @va, by 2 MiB; where its frames are no RAM, a shared page of zeroes. The
  * second view at @va2 (0: none) is for guests: read-only, user. */
-static void map_array(u64 va, u64 va2, u64 size, u64 zero)
+static void map_array(u64 va, u64 va2, u64 size)
 {
+    static u64 zero;                            /* allocated for the first hole */
     u64 per = SIZE_2M / size;
 
     for (u64 m = 0; m < max_mfn; m += per, va += SIZE_2M) {
         bool ram = any_ram(m, m + per);
-        u64 pa = ram ? to_phys(boot_alloc(SIZE_2M, SIZE_2M)) : zero;
+        u64 pa;
 
+        if (!ram && !zero)
+            zero = to_phys(boot_alloc(SIZE_2M, SIZE_2M));
+        pa = ram ? to_phys(boot_alloc(SIZE_2M, SIZE_2M)) : zero;
         map_2m(va, pa, ram ? HV_RW : HV_RO, 0);
         if (va2) {
             map_2m(va2, pa, (HV_RO & ~PTE_G) | PTE_US, PTE_US);
@@ -101,8 +105,6 @@ static void map_array(u64 va, u64 va2, u64 size, u64 zero)
 
 void mmu_setup(void)
 {
-    u64 zero;
-
     max_mfn = boot_info.max_mfn;
     pt_phys_mask = ((1ull << cpu_caps.phys_bits) - 1) & PTE_MFN_MASK;
     hv_l4 = boot_alloc(PAGE_SIZE, PAGE_SIZE);
@@ -117,12 +119,11 @@ void mmu_setup(void)
             e->addr < max_mfn << PAGE_SHIFT)
             map_direct(MAX(e->addr, 1ull << 32), MIN(e->addr + e->size, max_mfn << PAGE_SHIFT));
     }
-    for (u64 va = HV_IMAGE_VIRT; va < (u64)image_end; va += SIZE_2M)
-        map_2m(va, va - HV_IMAGE_VIRT + HV_IMAGE_PHYS,
-               va < (u64)rodata_start ? HV_RX : va < (u64)data_start ? HV_RO : HV_RW, 0);
-    zero = to_phys(boot_alloc(SIZE_2M, SIZE_2M));
-    map_array(FRAMETABLE_VIRT, 0, sizeof(struct frame), zero);
-    map_array(M2P_RW_VIRT, M2P_RO_VIRT, sizeof(u64), zero);
+    for (u64 va = HV_IMAGE_VIRT; va < (u64)image_end; va += PAGE_SIZE)
+        *entry(va, 1, 0) = (va - HV_IMAGE_VIRT + HV_IMAGE_PHYS) |
+                           (va < (u64)rodata_start ? HV_RX : va < (u64)data_start ? HV_RO : HV_RW);
+    map_array(FRAMETABLE_VIRT, 0, sizeof(struct frame));
+    map_array(M2P_RW_VIRT, M2P_RO_VIRT, sizeof(u64));
     entry(VCPU_DT_VIRT, 2, 0);
     memcpy(pt_hv_slots, &hv_l4[HV_L4_FIRST], sizeof(pt_hv_slots));
     write_cr3(to_phys(hv_l4));

@@ -115,7 +115,7 @@ static void plan(struct layout *lo, const struct kernel *k)
 }
 
 /* The heap's first stock (memory_init) is for what grows with memory; this is for what grows with vCPUs. */
-#define HEAP_FRAMES 256
+#define HEAP_FRAMES 64
 #define HEAP_FRAMES_VCPU 16
 
 static struct domain *create(u32 vcpus)
@@ -155,10 +155,13 @@ static void start_vcpu(struct domain *d, const struct builder *b, u64 entry)
 
 static void report(const struct kernel *k, const struct domain *d)
 {
-    u64 kernel = (k->elf.paddr_end - k->elf.paddr_start) * 10 >> 20, initrd = initrd_size() * 10 >> 20;
+    u64 kernel = (k->elf.paddr_end - k->elf.paddr_start) * 10 >> 20, initrd = initrd_size() * 10 >> 20, own;
 
     printk("dom0: kernel %llu.%llu MiB, initrd %llu.%llu MiB, %llu MiB, %u vCPUs\n", (ull)kernel / 10,
            (ull)kernel % 10, (ull)initrd / 10, (ull)initrd % 10, (ull)d->nr_pages >> 8, d->max_vcpus);
+    own = ram_frames() - d->nr_pages - dom_free_frames();
+    printk("hypervisor: %llu KiB, %llu.%02llu %% of RAM\n", (ull)own * 4, (ull)own * 100 / ram_frames(),
+           (ull)own * 10000 / ram_frames() % 100);
 }
 
 void start_domains(void)
