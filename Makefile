@@ -71,6 +71,9 @@ check: guest image
 check-guest: image
 	@python3 tests/guest/run.py
 
+# Each kind of proof has its own rules beside its sources.
+include $(wildcard */*/rules.mk)
+
 clean:
 	rm -rf $(BUILD)
 

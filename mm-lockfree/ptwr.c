@@ -254,7 +254,7 @@ bool ptwr_open_fault(struct mm_domain *d, mfn_t root, struct frame *f, u64 addr)
     }
     flush_domain();                  /* W1; of a table that hangs nowhere a CPU may have the entry it hung in cached */
     store_release(&s->f, f);
-    store_release(&p->opening, 0);
+    store_release(&p->opening, 0);                                    /* W4 */
     s->map_pte = slot_pte;
     s->map_table = frame_of(map);
     __builtin_memcpy(s->snapshot, frame_map(f), PAGE_SIZE);
@@ -283,7 +283,8 @@ bool ptwr_fault(struct mm_domain *d, mfn_t root, u64 addr, u32 error)
     if (!any_open(p)) {
         if (pt_walk_permits(d, root, addr, error))
             return true;
-        if (load_acquire(&p->seq) == seq && !load_acquire(&p->opening))
+        /* In the order opposite to ptwr_open_fault()'s and close_slot()'s stores: who opened or closed meanwhile is seen. */
+        if (!load_acquire(&p->opening) && !any_open(p) && load_acquire(&p->seq) == seq)               /* W4 */
             return false;
     }
     lock(p);

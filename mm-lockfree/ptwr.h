@@ -17,6 +17,9 @@
  * Pairs       W1: L2 entry cleared -> all CPUs flushed -> mapping made writable; W2: mapping made read-only -> all CPUs
  *             flushed -> entries compared.
  *             W3: accessors raised (locked) -> opening and slots read, vs. opening set (locked) -> accessors read.
+ *             W4: seq raised -> opening set -> hook changed -> slot stored -> opening cleared (close: seq raised -> hook
+ *             restored -> slot cleared), vs. seq read -> fault looked at -> opening, slots, seq read: a fault that lay under
+ *             an unhooked entry finds one of them changed.
  * Progress    blocking: one operation of a domain at a time. */
 #ifndef PT_PTWR_H
 #define PT_PTWR_H

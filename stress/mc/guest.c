@@ -61,6 +61,8 @@ void guest_access(struct cpu *c, unsigned v, bool write, unsigned idx, u64 val)
         } else {
             again = c->guest_kernel && (error & 3) == 3 && write_fault(c, v, idx, val);
         }
+        if (!again && !write && mc.steady >> v & 1)
+            mc_violation("the guest gets a fault on page %u, which is mapped all the time", v);
         hv_exit();
         if (!again)
             return;

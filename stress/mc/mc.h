@@ -61,6 +61,7 @@ struct scenario {
     bool ptwr;
     u8 cpus, oom;                        /* oom: which allocation of a pt_meta fails, 0: none */
     u8 pages;                            /* that page walkers look at on their own, bits; 0: all */
+    u8 steady;                           /* that nobody remaps: no read there may fault, bits */
     u8 watch[3];                         /* frames whose kernel mappings the MMUs look at */
     u8 n[CPUS], n_setup;
     struct op op[CPUS][OPS_MAX], setup[OPS_MAX];     /* setup: what CPU 0 did before, undisturbed */
@@ -78,6 +79,7 @@ struct run {
     bool resting;                        /* the audit, outside any CPU's code */
     bool failed;
     unsigned nr_cpus;
+    u8 steady;
     char why[200];
 };
 extern struct run mc;

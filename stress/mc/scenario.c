@@ -99,6 +99,9 @@ static bool parse_head(struct scenario *s, const char **text)
         } else if (!strncmp(p, "pages=", 6)) {
             for (p += 6; *p >= '0' && *p < '0' + NVA; p++)
                 s->pages |= (u8)(1u << (*p - '0'));
+        } else if (!strncmp(p, "steady=", 7)) {
+            for (p += 7; *p >= '0' && *p < '0' + NVA; p++)
+                s->steady |= (u8)(1u << (*p - '0'));
         } else if (!strncmp(p, "watch=", 6)) {
             p += 6;
             for (unsigned i = 0; i < 3; i++) {
@@ -172,19 +175,27 @@ static int print_op(char *buf, size_t size, const struct op *o)
     return n + snprintf(buf + n, size - (size_t)n, "%s", *ops[k].args ? ")" : "");
 }
 
+static int print_set(char *buf, size_t size, const char *name, u8 set)
+{
+    int n;
+
+    if (!set)
+        return 0;
+    n = snprintf(buf, size, "%s=", name);
+    for (unsigned v = 0; v < NVA; v++)
+        if (set >> v & 1)
+            n += snprintf(buf + n, size - (size_t)n, "%u", v);
+    return n + snprintf(buf + n, size - (size_t)n, " ");
+}
+
 void scenario_print(const struct scenario *s, char *buf, size_t size)
 {
     int n = snprintf(buf, size, "%s", s->ptwr ? "ptwr " : "");
 
     if (s->oom)
         n += snprintf(buf + n, size - (size_t)n, "oom=%u ", s->oom);
-    if (s->pages) {
-        n += snprintf(buf + n, size - (size_t)n, "pages=");
-        for (unsigned v = 0; v < NVA; v++)
-            if (s->pages >> v & 1)
-                n += snprintf(buf + n, size - (size_t)n, "%u", v);
-        n += snprintf(buf + n, size - (size_t)n, " ");
-    }
+    n += print_set(buf + n, size - (size_t)n, "pages", s->pages);
+    n += print_set(buf + n, size - (size_t)n, "steady", s->steady);
     n += snprintf(buf + n, size - (size_t)n, "watch=%s,%s,%s:", world_name(s->watch[0]), world_name(s->watch[1]),
                   world_name(s->watch[2]));
     for (unsigned i = 0; i < s->n_setup; i++)

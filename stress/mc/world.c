@@ -357,7 +357,7 @@ void world_reset(const struct scenario *s)
         memset(calls, 0, sizeof(calls));
     calls_pending = 0;
     memset(mc_released, 0, sizeof(mc_released));
-    mc = (struct run){ .clock = im->clock, .limit = 30000, .nr_cpus = s->cpus };
+    mc = (struct run){ .clock = im->clock, .limit = 30000, .nr_cpus = s->cpus, .steady = s->steady };
     mmu_set_watch(s->watch);
     oracle_reset();
     mmu_reset(s->pages);
