@@ -2,6 +2,9 @@
 /* Recomputes the frames' counts and types from the tables; its demands are those of audit.h, pt.h, frame.h. */
 #include "audit.h"
 
+#include "pt_meta.h"
+#include "pt_work.h"
+
 enum { PASS_U, PASS_T };     /* what is counted; the entries themselves are judged in the second */
 
 #define L4_FIRST 256         /* the hypervisor's slots of a root */
@@ -28,6 +31,17 @@ static bool valid_table(const struct frame *f) { return (f->fw & FW_VALID) && is
 
 /* Pass 0: what a word may say by itself ------------------------------------------------------------------------ */
 
+/* What all below @f was joined to cannot be more than what @f is to be joined to. */
+static void check_done(struct audit *a, const struct frame *f)
+{
+    const struct pt_meta *m = pt_meta(f);
+
+    if (pt_as_joined(m->as, m->done_as) != m->as)
+        wrong(a, frame_mfn(f), "address space, against what is joined", -1, m->done_as, m->as);
+    if (m->done_user && !m->user)
+        wrong(a, frame_mfn(f), "user mark, against what is joined", -1, 1, 0);
+}
+
 static void check_word(struct audit *a, struct frame *f)
 {
     mfn_t m = frame_mfn(f);
@@ -45,9 +59,11 @@ static void check_word(struct audit *a, struct frame *f)
     a->limbo += !(w & FW_ALLOC);
     if (!(w & FW_REFS))
         wrong(a, m, "a live frame without any reference: its word", -1, FW_DEAD, w);
-    if (w & (FW_BUSY | FW_K | FW_CM))
+    if ((w & (FW_BUSY | FW_K | FW_CM)) && (w & (FW_BUSY | FW_SUSP | FW_K | FW_CM)) != (FW_BUSY | FW_SUSP))
         wrong(a, m, "work in flight at rest", -1, 0, w & (FW_BUSY | FW_K | FW_CM));
-    if (!(w & FW_VALID) != !(w & FW_T))
+    if (w & FW_SUSP)
+        a->suspended++;                          /* its T is compared with what its work item says */
+    else if (!(w & FW_VALID) != !(w & FW_T))
         wrong(a, m, "VALID against T", -1, w & FW_T ? FW_VALID : 0, w & FW_VALID);
     if ((w & FW_T) && ty == FT_NONE)
         wrong(a, m, "typed references without a type: T", -1, 0, fw_t(w));
@@ -60,6 +76,8 @@ static void check_word(struct audit *a, struct frame *f)
         wrong(a, m, "a table without meta", -1, 1, f->meta);
     else if (pt_meta(f)->level != (u32)level_of(ty))
         wrong(a, m, "level in meta", -1, (u64)level_of(ty), pt_meta(f)->level);
+    else
+        check_done(a, f);
 }
 
 static bool has_meta(const struct frame *f) { return f->meta && f->meta != AS_ANY; }
@@ -87,17 +105,18 @@ static void leaf(struct audit *a, const struct frame *t, int i, u64 e)
         wrong(a, pte_mfn(e), "mapped writable: type", -1, FT_W, fw_type(c->fw));
 }
 
-/* The marks of @c, which hangs in entry @i of @t of @level, follow from those of @t (pt_join()). */
+/* The marks of @c, which hangs in entry @i of @t of @level, follow from those of @t as far as they count: what is just being
+ * joined, or was given up half-way, does not yet (pt_join()). */
 static void check_marks(struct audit *a, const struct frame *t, int level, int i, const struct frame *c)
 {
     const struct pt_meta *m = pt_meta(t), *n = pt_meta(c);
-    u64 as = level == 4 && i > L4_LAST ? AS_ANY : m->as;
+    u64 as = level == 4 && i > L4_LAST ? AS_ANY : m->done_as, has = level == 2 ? n->as : n->done_as;
     u64 slot = frame_mfn(t).v << PAGE_SHIFT | (u64)i * 8;
 
-    if (as != AS_NONE && n->as != as && n->as != AS_ANY)
-        wrong(a, frame_mfn(c), "address space", -1, as, n->as);
-    if ((m->user || (level == 4 && i < L4_FIRST)) && !n->user)
-        wrong(a, frame_mfn(c), "user mark", -1, 1, n->user);
+    if (as != AS_NONE && has != as && has != AS_ANY)
+        wrong(a, frame_mfn(c), "address space", -1, as, has);
+    if ((m->done_user || (level == 4 && i < L4_FIRST)) && !(level == 2 ? n->user : n->done_user))
+        wrong(a, frame_mfn(c), "user mark", -1, 1, 0);
     if (level == 2 && n->back != slot && n->back != BACK_MANY)
         wrong(a, frame_mfn(c), "back pointer", -1, slot, n->back);
 }
@@ -121,20 +140,21 @@ static void link(struct audit *a, const struct frame *t, int level, int i, u64 e
         check_marks(a, t, level, i, c);
 }
 
-static void entries(struct audit *a, const struct frame *t)
+/* The first @n entries of the table @t hold references. */
+static void entries(struct audit *a, const struct frame *t, int n)
 {
     int level = level_of(fw_type(t->fw));
     const u64 *pte = frame_map(t);
 
     if (a->pass == PASS_U && level > 1)
         return;                                  /* they hold no untyped references */
-    for (int i = 0; i < PT_ENTRIES; i++) {
+    for (int i = 0; i < n; i++) {
         u64 e = load_relaxed(&pte[i]);
 
         if (level == 4 && i >= L4_FIRST && i <= L4_LAST) {
             u64 want = pt_hv_slots[i - L4_FIRST];
 
-            if (e != want && (i > L4_FIRST || e))    /* the first one is there in kernel mode only */
+            if ((t->fw & FW_VALID) && e != want && (i > L4_FIRST || e))   /* the first one: in kernel mode only */
                 wrong(a, frame_mfn(t), "the hypervisor's slot", i, want, e);
             continue;
         }
@@ -182,8 +202,40 @@ void audit_root(struct audit *a, mfn_t mfn, bool user)
     struct frame *f = own(a, mfn);
 
     audit_ref(a, mfn, FT_L4);
-    if (a->pass == PASS_T && user && f && valid_table(f) && has_meta(f) && !pt_meta(f)->user)
+    if (a->pass == PASS_T && user && f && valid_table(f) && has_meta(f) && !(pt_meta(f)->user && pt_meta(f)->done_user))
         wrong(a, mfn, "user mark of a root", -1, 1, 0);
+}
+
+/* Work items: what is parked in the middle ------------------------------------------------------------------------- */
+
+/* @f, of a parked item, has a typed reference on its way up and none on its way down. */
+static void suspended(struct audit *a, struct frame *f, bool up)
+{
+    if (!(f->fw & FW_SUSP))
+        wrong(a, frame_mfn(f), "in a parked item, but not suspended: its word", -1, FW_SUSP, f->fw);
+    if (a->pass == PASS_T)
+        f->hint += up;
+    a->parked += a->pass == PASS_T;
+}
+
+static void work_refs(struct audit *a, const struct pt_work *w)
+{
+    for (unsigned i = 0; i < 2; i++)
+        if (w->keep[i].f && !w->keep[i].rc)
+            audit_ref(a, frame_mfn(w->keep[i].f), (enum frame_type)w->keep[i].ty);
+    if (w->state != WORK_PARKED)
+        return;
+    for (unsigned i = 0; i < w->depth; i++) {
+        const struct pt_level *lv = &w->at[i];
+
+        suspended(a, lv->f, !lv->down || lv->failed);
+        entries(a, lv->f, lv->i);
+        if (lv->held && a->pass == PASS_T)
+            frame_of(pte_mfn(load_relaxed((u64 *)frame_map(lv->f) + lv->i)))->hint++;
+    }
+    for (unsigned i = 0; i < w->n; i++)
+        if (pt_root_waits(w, i))
+            suspended(a, w->root[i].f, true);
 }
 
 /* The comparison --------------------------------------------------------------------------------------------------- */
@@ -201,7 +253,7 @@ static void compare(struct audit *a, struct frame *f)
     }
     if (fw_t(w) != n + !!(w & FW_PIN))
         wrong(a, m, "T", -1, n + !!(w & FW_PIN), fw_t(w));
-    if (!valid_table(f) || fw_type(w) != FT_L1 || !has_meta(f))
+    if (!valid_table(f) || fw_type(w) != FT_L1 || !has_meta(f) || a->suspended)
         return;
     /* An L1's back pointer: no entry names it, one does, or it does not matter. */
     u64 back = pt_meta(f)->back;
@@ -212,7 +264,7 @@ static void compare(struct audit *a, struct frame *f)
 
 bool audit_run(struct audit *a)
 {
-    a->frames = a->tables = a->dead = a->limbo = a->wrong = 0;
+    a->frames = a->tables = a->dead = a->limbo = a->wrong = a->suspended = a->parked = 0;
     for (u64 m = 0; m < max_mfn; m++) {
         struct frame *f = frame_of(MFN(m));
 
@@ -224,11 +276,15 @@ bool audit_run(struct audit *a)
     for (a->pass = PASS_U; a->pass <= PASS_T; a->pass++) {
         for (u64 m = 0; m < max_mfn; m++)
             if (own(a, MFN(m)) && valid_table(frame_of(MFN(m))))
-                entries(a, frame_of(MFN(m)));
+                entries(a, frame_of(MFN(m)), PT_ENTRIES);
+        for (unsigned i = 0; i < a->d->nr_work; i++)
+            work_refs(a, a->d->work[i]);
         a->refs(a);
         for (u64 m = 0; m < max_mfn; m++)
             if (own(a, MFN(m)))
                 compare(a, frame_of(MFN(m)));
     }
+    if (a->suspended != a->parked)
+        wrong(a, MFN_INVALID, "suspended frames, against those of parked work items", -1, a->parked, a->suspended);
     return !a->wrong;
 }

@@ -3,7 +3,7 @@
  *
  * State       struct frame.hint is the tally, first of untyped then of typed references; 0 again at the end.
  * Roles       one CPU, while no other holds a reference in its hands: the world is stopped, or the test is at rest.
- *             No table may be open (ptwr.h) and no pin collected (pt.h).
+ *             No table may be open (ptwr.h) and no pin collected (pt.h); work items may be parked, and are accounted for.
  * Progress    two walks over all tables and four over the frame table; allocates nothing, takes no lock.
  * Tested by   tests/unit/test_audit.c, and at the end of every boot test */
 #ifndef PT_AUDIT_H
@@ -29,9 +29,11 @@ struct audit {
     u64 tables;              /* of them valid tables */
     u64 dead;                /* given back, with no reference left */
     u64 limbo;               /* given back, still referenced */
+    u64 suspended;           /* in a type change that is suspended (pt_work.h) */
     u64 wrong;               /* findings */
 
     int pass;                /* own */
+    u64 parked;
 };
 #define AUDIT_REPORTS 10
 

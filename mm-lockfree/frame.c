@@ -96,7 +96,7 @@ void frame_up_done(struct frame *f, bool pin)
 {
     u64 w = load_relaxed(&f->fw);
 
-    while (!atomic_cas64(&f->fw, &w, (w & ~FW_BUSY) | FW_VALID | (pin ? FW_PIN : 0)))   /* F2: pairs with k_enter */
+    while (!atomic_cas64(&f->fw, &w, (w & ~(FW_BUSY | FW_SUSP)) | FW_VALID | (pin ? FW_PIN : 0)))   /* F2: pairs with k_enter */
         ;
 }
 
@@ -105,7 +105,7 @@ static bool go_idle(struct frame *f, u64 drop, enum frame_type ty)
     u64 w = load_relaxed(&f->fw), new;
 
     do {
-        new = fw_set_type((w & ~FW_BUSY) - drop, ty);
+        new = fw_set_type((w & ~(FW_BUSY | FW_SUSP)) - drop, ty);
     } while (!atomic_cas64(&f->fw, &w, new));                                          /* F1: pairs with get_t */
     return !(new & FW_REFS) && try_dead(f, new);
 }
@@ -123,6 +123,14 @@ bool frame_down_done(struct frame *f, u64 meta)
     store_relaxed(&f->stamp, env_tsc());
     stat_inc(type_down);
     return go_idle(f, 0, fw_type(load_relaxed(&f->fw)));
+}
+
+void frame_suspend(struct frame *f)
+{
+    u64 w = load_relaxed(&f->fw);
+
+    while (!(w & FW_SUSP) && !atomic_cas64(&f->fw, &w, w | FW_SUSP))
+        ;
 }
 
 bool frame_pin(struct frame *f)

@@ -6,7 +6,8 @@
  *             62 ALLOC  the owner still holds the frame         51:41 K   table updates in flight
  *             61 PIN    the owner pinned the type               40:19 T   typed references
  *             60 BUSY   exclusive: type change in progress      18:0  U   untyped references
- *             59 VALID  contents validated for TY               57 NC, 56:55 CM, 58 SUSP: reserved
+ *             59 VALID  contents validated for TY               57 NC, 56:55 CM: reserved
+ *             58 SUSP   besides BUSY: the change is suspended, see pt_work.h
  *             idle(t): T=0, !BUSY, TY = last type.  up(t): T=1, BUSY, !VALID.  valid(t): T>=1, VALID.
  *             down(t): T=0, BUSY.
  *             U saturates: at its maximum it sticks, the frame is then never freed (safe, counted).
@@ -50,6 +51,7 @@ enum frame_type { FT_NONE, FT_W, FT_L1, FT_L2, FT_L3, FT_L4, FT_SEG };
 #define FW_PIN      (1ull << 61)
 #define FW_BUSY     (1ull << 60)
 #define FW_VALID    (1ull << 59)
+#define FW_SUSP     (1ull << 58)
 #define FW_CM       (3ull << 55)
 #define FW_TY_SHIFT 52
 #define FW_TY       (7ull << FW_TY_SHIFT)
@@ -119,6 +121,9 @@ void frame_up_done(struct frame *f, bool pin);      /* F2 */
 bool frame_up_failed(struct frame *f);
 /* Ends a table's life after its entries were dropped: stamps the frame.  @meta is left in it.  True: died. */
 bool frame_down_done(struct frame *f, u64 meta);    /* F1 */
+
+/* The change of @f, which the caller owns, waits in a parked work item.  Ends with the change. */
+void frame_suspend(struct frame *f);
 
 /* Waits for in-flight updates of a BUSY frame to leave (they never wait). */
 static inline void frame_drain_k(struct frame *f)

@@ -18,7 +18,7 @@ static inline struct frame *ram_frame(mfn_t m)
 
 static int get_foreign(struct mm_domain *d, u64 e)
 {
-    return d->io_ok && env_io_allowed(d, pte_mfn(e)) ? 0 : -EINVAL;
+    return d->io_ok && env_io_allowed(d, pte_mfn(e)) ? 0 : -XEN_EINVAL;
 }
 
 static inline int get_l1e(struct mm_domain *d, u64 e)
@@ -26,13 +26,13 @@ static inline int get_l1e(struct mm_domain *d, u64 e)
     struct frame *f = ram_frame(pte_mfn(e));
 
     if (unlikely((e & PTE_MFN_MASK) & ~pt_phys_mask))
-        return -EINVAL;
+        return -XEN_EINVAL;
     if (unlikely(!f || load_relaxed(&f->owner) != d->owner))
         return get_foreign(d, e);
     if (unlikely(e & PTE_CACHE))
-        return -EINVAL;                         /* RAM stays write-back */
+        return -XEN_EINVAL;                         /* RAM stays write-back */
     if (!(e & PTE_RW))
-        return frame_get_u(f) ? 0 : -EINVAL;
+        return frame_get_u(f) ? 0 : -XEN_EINVAL;
     if (likely(frame_get_t_fast(f, FT_W)))
         return 0;
     return pt_get_type(d, pte_mfn(e), FT_W);
@@ -75,9 +75,9 @@ int pt_get_entry(struct mm_domain *d, u64 e, int level)
     if (level == 1)
         return get_l1e(d, e);
     if ((e & PTE_MFN_MASK) & ~pt_phys_mask)
-        return -EINVAL;
+        return -XEN_EINVAL;
     if (e & (PTE_PSE | (level == 4 ? PTE_G : 0)))
-        return -EINVAL;
+        return -XEN_EINVAL;
     return pt_get_type(d, pte_mfn(e), (enum frame_type)(FT_L1 + level - 2));
 }
 
@@ -118,17 +118,18 @@ static void set_back(mfn_t m, mfn_t l2, unsigned idx, bool hang)
 void pt_hang(mfn_t l1, mfn_t l2, unsigned idx) { set_back(l1, l2, idx, true); }
 void pt_unhang(mfn_t l1, mfn_t l2, unsigned idx) { set_back(l1, l2, idx, false); }
 
-/* The table @m is about to hang in entry @idx of a table of @level with marks @as, @user.  High slots of a root
- * are the kernel's, shared by all roots; low ones belong to user mode. */
-static void join_child(mfn_t m, unsigned idx, int level, u64 as, bool user)
+/* The table @m is about to hang in entry @idx of a table of @level with marks @as, @user.  False: the budget is spent. */
+static bool join_child(mfn_t m, unsigned idx, int level, u64 as, bool user)
 {
-    if (level == 4 && idx > 271)
-        as = AS_ANY;
-    pt_join(frame_of(m), level - 1, as == AS_NONE ? AS_ANY : as, user || (level == 4 && idx < 256));
+    struct pt_marks below = pt_marks_below((struct pt_marks){ as == AS_NONE ? AS_ANY : as, user }, level, idx);
+
+    return pt_join(frame_of(m), level - 1, below.as, below.user);
 }
 
 /* Computes the wanted value from the current one; false: nothing to write. */
 typedef bool want_fn(u64 old, u64 *new, void *ctx);
+
+static int not_valid(struct frame *tf) { return load_relaxed(&tf->fw) & FW_SUSP ? pt_suspended(tf) : -XEN_EAGAIN; }
 
 /* The one door.  Inlined with a constant @want and @level where it is hot. */
 static inline __attribute__((always_inline))
@@ -157,19 +158,22 @@ int update(struct mm_domain *d, struct frame *tf, u64 *slot, int level, want_fn 
                 /* Only under K is it sure that meta is one.  What it says may change until K is held again below. */
                 if (unlikely(!frame_k_enter(tf, (enum frame_type)(FT_L1 + level - 1)))) {
                     pt_put_entry(d, new, level, true);
-                    return -EAGAIN;
+                    return not_valid(tf);
                 }
                 meta = pt_meta(tf);
                 as = load_relaxed(&meta->as);
                 user = load_relaxed(&meta->user);
                 frame_k_exit(tf);
-                join_child(pte_mfn(new), (unsigned)((u64)slot & 4095) / 8, level, as, user);
+                if (unlikely(!join_child(pte_mfn(new), (unsigned)((u64)slot & 4095) / 8, level, as, user))) {
+                    pt_work_keep(d, frame_of(pte_mfn(new)), (enum frame_type)(FT_L1 + level - 2));
+                    return -XEN_ERESTART;
+                }
                 if (level == 2)
                     pt_hang(pte_mfn(new), frame_mfn(tf), (unsigned)((u64)slot & 4095) / 8);
             }
         }
         if (unlikely(!frame_k_enter(tf, (enum frame_type)(FT_L1 + level - 1)))) {
-            rc = -EAGAIN;
+            rc = not_valid(tf);
             goto undo;
         }
         meta = pt_meta(tf);
@@ -232,12 +236,12 @@ int pt_set(struct mm_domain *d, struct frame *tf, unsigned idx, int level, u64 n
     if (likely(level == 1))
         rc = set_level(d, tf, idx, 1, &c);
     else if (level == 4 && idx >= 256 && idx <= 271)
-        return -EINVAL;                         /* the hypervisor's slots */
+        return -XEN_EINVAL;                         /* the hypervisor's slots */
     else
         rc = set_level(d, tf, idx, level, &c);
-    if (unlikely(rc == -EAGAIN && pt_batch_pending())) {
-        pt_batch_commit(d);                     /* it may be our own collected pin that holds the table */
-        return pt_set(d, tf, idx, level, new, how);
+    if (unlikely(rc == -XEN_EAGAIN && pt_batch_pending())) {
+        rc = pt_batch_commit(d);                /* it may be our own collected pin that holds the table */
+        return rc ? rc : pt_set(d, tf, idx, level, new, how);
     }
     return rc;
 }

@@ -10,6 +10,8 @@
  *             got it: so counts are exact whoever races.
  * Pairs       M1: reference taken -> entry RMW, vs. entry read -> reference dropped.
  *             M2: entry written under K -> K dropped, vs. address space changed -> K seen 0 -> entries scanned (join).
+ *             M4: children joined -> done_as, done_user stored, vs. they are read -> the table is hung in: who finds marks
+ *             that cover its own also finds them below, or sees that another CPU is still at it, and joins too.
  *             M3: entry RMW -> meta->user read, vs. meta->user set -> table hooked: a removed entry that user mode
  *             could have cached is time-stamped.
  * Reclaim     pt_meta: one grace period after the table's life.
@@ -27,13 +29,16 @@
 struct mm_domain {
     u32 owner;               /* frame.owner of its frames */
     bool io_ok;              /* may map frames that are not RAM */
+    u32 nr_work;
+    struct pt_work **work;   /* the work item of each vCPU, see pt_work.h */
     struct ptwr_dom *ptwr;   /* only in that mode */
 };
 
 struct pt_meta {
     u64 as;                  /* address space it hangs in: the mfn of its first L4, AS_ANY for several, AS_NONE for none yet */
-    u32 level;
+    u64 done_as;             /* as and user, as far as all below is known to be joined to them (M4) */
     u32 user;                /* reachable from a root that user mode runs on; sticky */
+    u8 level, done_user;
     u64 back;                /* L1: machine address of the one L2 entry naming it; BACK_NONE, BACK_MANY */
     struct rcu_head rcu;
 };
@@ -51,7 +56,9 @@ enum pt_how {
     PT_PRESERVE_AD,              /* new value | (A, D of the old one) */
 };
 
-/* Errors: -EINVAL bad entry or reference refused; -EAGAIN @tf is not a valid table of @level (any more). */
+/* Errors: -EINVAL bad entry or reference refused; -EAGAIN @tf is not a valid table of @level (any more); -ERESTART: the
+ * budget is spent, or a frame is in a suspended type change (pt_work.h): nothing happened that a repetition would not
+ * find, the hypercall is to be issued again. */
 
 /* Sets entry @idx of table @tf to @new.  Own CPU, interrupts off; may wait for type changes. */
 int pt_set(struct mm_domain *d, struct frame *tf, unsigned idx, int level, u64 new, enum pt_how how);
@@ -69,14 +76,16 @@ void pt_put_type(struct mm_domain *d, mfn_t mfn);
 int pt_pin(struct mm_domain *d, mfn_t mfn, enum frame_type ty);
 int pt_unpin(struct mm_domain *d, mfn_t mfn);
 
-/* Marks @root (a valid L4 that the caller holds) as one that user mode runs on, with all below it. */
-void pt_mark_user_root(struct mm_domain *d, struct frame *root);
+/* Marks @root (a valid L4 that the caller holds) as one that user mode runs on, with all below it.  0, or -ERESTART: the
+ * caller's reference is kept for the repetition. */
+int pt_mark_user_root(struct mm_domain *d, struct frame *root);
 
-/* Batches: between begin and end, pins of this CPU are collected and share one shootdown.  Commit does what was
- * collected; anything that waits for a frame, or leaves for the guest, commits first. */
+/* Batches: between begin and end, pins of this vCPU are collected and share one shootdown.  Commit does what was
+ * collected; anything that waits for a frame, or leaves for the guest, commits first.  0, or -ERESTART: under way, the
+ * repeated hypercall goes on with it. */
 void pt_batch_begin(void);
-void pt_batch_end(struct mm_domain *d);
-void pt_batch_commit(struct mm_domain *d);
+int pt_batch_end(struct mm_domain *d);
+int pt_batch_commit(struct mm_domain *d);
 void pt_batch_token(u64 token);                 /* what env_batch_failed gets for pins made from now on */
 void env_batch_failed(u64 token);               /* bound above: a collected pin failed */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Per-table metadata: allocation from per-CPU free lists, and propagation of address-space marks. */
-#include "pt_meta.h"
+#include "pt_internal.h"
 
 /* Free metas of this CPU, linked through rcu.next.  A retired meta returns to the list of the CPU that retired it. */
 static struct { struct rcu_head *free; } __cacheline meta_cpu[ENV_MAX_CPUS];
@@ -23,8 +23,8 @@ struct pt_meta *pt_meta_alloc(void)
     }
     m = container_of(*list, struct pt_meta, rcu);
     *list = m->rcu.next;
-    m->as = AS_NONE;
-    m->level = 0;
+    m->as = m->done_as = AS_NONE;
+    m->level = m->done_user = 0;
     m->user = 0;
     m->back = BACK_NONE;
     return m;
@@ -40,38 +40,84 @@ static void meta_free(struct rcu_head *h)
 
 void pt_meta_retire(struct pt_meta *m) { call_rcu(&m->rcu, meta_free); }
 
-void pt_join(struct frame *f, int level, u64 as, bool user)
+u64 pt_as_joined(u64 a, u64 b) { return a == AS_NONE ? b : b == AS_NONE || b == a ? a : AS_ANY; }
+
+enum joined { SPENT, ALREADY, CHANGED };
+
+/* Raises the marks of the table @f of @level.  @now gets those that all below must be joined to, @meta whose
+ * they are; NULL: all that is below was joined to them already. */
+static enum joined raise(struct frame *f, int level, u64 as, bool user, struct pt_marks *now, struct pt_meta **meta)
+{
+    enum joined r = ALREADY;
+    struct pt_meta *m;
+    u64 old, new;
+
+    *meta = NULL;
+    /* A table that was found in an entry may be on its way down, nobody holds it for us: only under K is its meta one. */
+    if (!frame_k_enter(f, (enum frame_type)(FT_L1 + level - 1)))
+        return ALREADY;
+    m = pt_meta(f);
+    old = load_relaxed(&m->as);
+    while ((new = pt_as_joined(old, as)) != old) {
+        r = CHANGED;
+        if (atomic_cas64(&m->as, &old, new))
+            break;
+    }
+    if (user && !load_relaxed(&m->user)) {
+        atomic_xchg32(&m->user, 1);                                   /* M3 */
+        r = CHANGED;
+    }
+    *now = (struct pt_marks){ new, load_relaxed(&m->user) };
+    if (level > 1 && (load_acquire(&m->done_as) != new || (now->user && !load_acquire(&m->done_user))))    /* M4 */
+        *meta = m;
+    frame_k_exit(f);
+    return r;
+}
+
+/* All below @f was joined to @marks. */
+static void done(struct frame *f, int level, const struct pt_meta *meta, struct pt_marks marks)
 {
     struct pt_meta *m;
     u64 old, new;
-    bool change = false;
 
-    /* A table that was found in an entry may be on its way down, nobody holds it for us: only under K is its meta one. */
     if (!frame_k_enter(f, (enum frame_type)(FT_L1 + level - 1)))
         return;
     m = pt_meta(f);
-    old = load_relaxed(&m->as);
-    do {
-        new = old == AS_NONE ? as : as == AS_NONE || as == old ? old : AS_ANY;
-        if (new == old)
-            break;
-        change = true;
-    } while (!atomic_cas64(&m->as, &old, new));
-    if (user && !load_relaxed(&m->user)) {
-        atomic_xchg32(&m->user, 1);                                   /* M3 */
-        change = true;
+    if (m == meta) {                             /* else it went and came back meanwhile */
+        old = load_relaxed(&m->done_as);
+        do {
+            new = pt_as_joined(old, marks.as);
+        } while (new != old && !atomic_cas64(&m->done_as, &old, new));                /* M4 */
+        if (marks.user)
+            store_release(&m->done_user, 1);                          /* M4 */
     }
     frame_k_exit(f);
-    if (!change || level == 1)
-        return;
+}
 
+static enum joined join(struct frame *f, int level, u64 as, bool user)
+{
+    struct pt_marks now;
+    struct pt_meta *meta;
+    enum joined r = raise(f, level, as, user, &now, &meta);
+    const u64 *pte = frame_map(f);
+
+    if (!meta)
+        return r;
     /* An update that read the old marks has entered K before our store: once K was seen 0 its entry is visible. */
     frame_drain_k(f);                                                 /* M2 */
-    const u64 *pte = frame_map(f);
     for (unsigned i = 0; i < PT_ENTRIES; i++) {
         u64 e = load_relaxed(&pte[i]);
 
-        if ((e & PTE_P) && (level != 4 || i < 256 || i > 271))
-            pt_join(frame_of(pte_mfn(e)), level - 1, new, user);
+        if (!(e & PTE_P) || (level == 4 && i >= PT_HV_FIRST && i <= PT_HV_LAST))
+            continue;
+        pt_charge(100);
+        tlb_poll();
+        r = join(frame_of(pte_mfn(e)), level - 1, now.as, now.user);
+        if (r == SPENT || (r == CHANGED && pt_spent()))               /* never without having got further */
+            return SPENT;
     }
+    done(f, level, meta, now);
+    return CHANGED;
 }
+
+bool pt_join(struct frame *f, int level, u64 as, bool user) { return join(f, level, as, user) != SPENT; }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Type changes of frames: validating a page as a table, taking it down, pinning. */
+/* Type changes of single frames, references as types, pinning; trees of tables are pt_work.c's. */
 #include "pt_internal.h"
 
 static bool is_table(enum frame_type t) { return t >= FT_L1 && t <= FT_L4; }
@@ -14,25 +14,22 @@ static bool needs_flush(const struct frame *f, enum frame_type last, enum frame_
     return last != ty;
 }
 
-static void drop_entries(struct mm_domain *d, struct frame *f, int level, unsigned n, bool user)
+bool pt_flush_for(const struct frame *f, enum frame_type last, enum frame_type ty)
 {
-    u64 *pte = frame_map(f);
+    struct tlb_set set;
 
-    for (unsigned i = n; i-- > 0;) {
-        u64 e = load_relaxed(&pte[i]);
+    if (!needs_flush(f, last, ty))
+        return false;
+    tlb_set_clear(&set);
+    tlb_collect(&set, f, last);
+    tlb_flush_set(&set);
+    return true;
+}
 
-        if (level == 4 && i >= 256 && i <= 271) {
-            store_relaxed(&pte[i], 0);          /* ours: the page goes back to the guest */
-            continue;
-        }
-        if (!(e & PTE_P))
-            continue;
-        if (level == 2)
-            pt_unhang(pte_mfn(e), frame_mfn(f), i);
-        pt_put_entry(d, e, level, user);
-        if (level > 1)
-            tlb_poll();
-    }
+void pt_forget(struct frame *f)
+{
+    if (frame_up_failed(f))
+        env_frame_dead(f);
 }
 
 /* The address space of a root: that of the first table found below it that has one, else its own. */
@@ -40,7 +37,7 @@ static u64 choose_as(struct mm_domain *d, struct frame *f)
 {
     const u64 *pte = frame_map(f);
 
-    for (unsigned i = 0; i < 256; i++) {
+    for (unsigned i = 0; i < PT_HV_FIRST; i++) {
         u64 e = load_relaxed(&pte[i]);
         struct frame *c;
         u64 as;
@@ -58,39 +55,39 @@ static u64 choose_as(struct mm_domain *d, struct frame *f)
     return frame_mfn(f).v;
 }
 
-static int scan(struct mm_domain *d, struct frame *f, int level, struct pt_meta *meta)
+struct pt_meta *pt_meta_for(struct mm_domain *d, struct frame *f, enum frame_type ty, enum frame_type last, struct pt_marks m)
+{
+    struct pt_meta *meta = pt_meta_alloc();
+
+    if (!meta)
+        return NULL;
+    if (ty == FT_L4) {
+        m.as = choose_as(d, f);
+    } else if (last == ty) {                    /* nobody flushed: CPUs may still have it cached where it hung before */
+        m.as = pt_as_joined(load_relaxed(&f->meta), m.as);
+        m.user = true;
+    }
+    meta->level = (u8)level_of(ty);
+    meta->as = m.as;
+    meta->user = m.user;
+    return meta;
+}
+
+int pt_scan_l1(struct mm_domain *d, struct frame *f, unsigned *at)
 {
     u64 *pte = frame_map(f);
 
-    for (unsigned i = 0; i < PT_ENTRIES; i++) {
-        u64 e, n;
+    for (unsigned i = *at; i < PT_ENTRIES; i++) {
+        u64 e = load_relaxed(&pte[i]), n;
         int rc;
 
-        if (level == 4 && i == 256) {
-            store_relaxed(&pte[256], 0);        /* readable M2P: only while kernel mode runs on it, see load_root() */
-            for (unsigned k = 1; k < 16; k++)
-                store_relaxed(&pte[256 + k], pt_hv_slots[k]);
-            i = 271;
-            continue;
-        }
-        e = load_relaxed(&pte[i]);
         if (!(e & PTE_P))
             continue;
-        n = pte_adjust(e, level);
-        rc = pt_get_entry(d, n, level);
+        n = pte_adjust(e, 1);
+        rc = pt_get_l1e(d, n);
         if (rc) {
-            drop_entries(d, f, level, i, true);
+            *at = i;
             return rc;
-        }
-        if (level > 1) {
-            /* High slots of a root are the kernel's, shared by all roots. */
-            u64 as = level == 4 && i > 271 ? AS_ANY : load_relaxed(&meta->as);
-            bool user = load_relaxed(&meta->user) || (level == 4 && i < 256);
-
-            pt_join(frame_of(pte_mfn(n)), level - 1, as, user);
-            if (level == 2)
-                pt_hang(pte_mfn(n), frame_mfn(f), i);
-            tlb_poll();
         }
         if (n != e)
             store_relaxed(&pte[i], n);
@@ -98,69 +95,87 @@ static int scan(struct mm_domain *d, struct frame *f, int level, struct pt_meta 
     return 0;
 }
 
-static void forget(struct frame *f)
+void pt_drop_l1(struct mm_domain *d, struct frame *f, unsigned n, bool user)
 {
-    if (frame_up_failed(f))
-        env_frame_dead(f);
+    u64 *pte = frame_map(f);
+
+    while (n-- > 0) {
+        u64 e = load_relaxed(&pte[n]);
+
+        if (e & PTE_P)
+            pt_put_l1e(d, e, user);
+    }
 }
 
-int pt_up(struct mm_domain *d, struct frame *f, enum frame_type ty, enum frame_type last, bool flushed, bool pin)
+void pt_fill_hv_slots(u64 *l4)
+{
+    store_relaxed(&l4[PT_HV_FIRST], 0);         /* readable M2P: only while kernel mode runs on it, see load_root() */
+    for (unsigned k = 1; k < 16; k++)
+        store_relaxed(&l4[PT_HV_FIRST + k], pt_hv_slots[k]);
+}
+
+void pt_publish(struct frame *f, struct pt_meta *meta, bool pin)
+{
+    meta->done_as = meta->as;                   /* all below was joined while it was hung in */
+    meta->done_user = meta->user;
+    store_release(&f->meta, (u64)meta);
+    frame_up_done(f, pin);                                            /* F2 */
+}
+
+/* An L1, a writable page or a page of descriptors. */
+static int up_leaf(struct mm_domain *d, struct frame *f, enum frame_type ty, enum frame_type last, bool pin)
 {
     struct pt_meta *meta;
+    unsigned i = 0;
     int rc;
 
-    if (!flushed && needs_flush(f, last, ty)) {
-        struct tlb_set set;
-
-        tlb_set_clear(&set);
-        tlb_collect(&set, f, last);
-        tlb_flush_set(&set);
-    }
+    if (pt_flush_for(f, last, ty))
+        pt_charge(4000);
     if (!is_table(ty)) {
         store_relaxed(&f->meta, 0);
         if (ty == FT_SEG && !pt_segdesc_ok(frame_map(f))) {
-            forget(f);
-            return -EINVAL;
+            pt_forget(f);
+            return -XEN_EINVAL;
         }
         frame_up_done(f, pin);
         return 0;
     }
-    meta = pt_meta_alloc();
+    meta = pt_meta_for(d, f, ty, last, (struct pt_marks){ AS_NONE, false });
     if (!meta) {
-        forget(f);
-        return -ENOMEM;
+        pt_forget(f);
+        return -XEN_ENOMEM;
     }
-    meta->level = (u32)level_of(ty);
-    if (ty == FT_L4) {
-        meta->as = choose_as(d, f);
-    } else if (last == ty) {
-        meta->as = f->meta;                     /* nobody flushed: CPUs may still have it cached where it hung before */
-        meta->user = 1;
-    }
-    rc = scan(d, f, level_of(ty), meta);
+    pt_charge(20000);
+    rc = pt_scan_l1(d, f, &i);
     if (rc) {
+        pt_drop_l1(d, f, i, true);
         pt_meta_retire(meta);
-        forget(f);
+        pt_forget(f);
         return rc;
     }
-    store_release(&f->meta, (u64)meta);
-    frame_up_done(f, pin);                                            /* F2 */
+    pt_publish(f, meta, pin);
     return 0;
 }
 
-/* Takes a typed reference; waits while another CPU changes the type.  GET_OK, GET_NEED_UP or GET_REFUSED. */
-static enum get_result get_t_wait(struct mm_domain *d, struct frame *f, enum frame_type ty, enum frame_type *last)
+/* Takes a typed reference; waits while another CPU changes the type.  0: done; 1: the type change is the caller's. */
+static int get_t_wait(struct mm_domain *d, struct frame *f, enum frame_type ty, enum frame_type *last)
 {
     enum get_result r;
 
     while ((r = frame_get_t(f, ty, last)) == GET_BUSY) {
         stat_inc(fw_busy_wait);
-        if (pt_batch_pending())
-            pt_batch_commit(d);                 /* it may be waiting for us */
+        if (load_relaxed(&f->fw) & FW_SUSP)
+            return pt_suspended(f);
+        if (pt_batch_pending()) {
+            int rc = pt_batch_commit(d);        /* it may be waiting for us */
+
+            if (rc)
+                return rc;
+        }
         tlb_poll();
         cpu_relax();
     }
-    return r;
+    return r == GET_OK ? 0 : r == GET_NEED_UP ? 1 : -XEN_EINVAL;
 }
 
 static struct frame *own_frame(struct mm_domain *d, mfn_t mfn)
@@ -173,78 +188,118 @@ static struct frame *own_frame(struct mm_domain *d, mfn_t mfn)
     return load_relaxed(&f->owner) == d->owner ? f : NULL;
 }
 
+struct frame *pt_child(struct mm_domain *d, u64 e, int level)
+{
+    if (((e & PTE_MFN_MASK) & ~pt_phys_mask) || (e & (PTE_PSE | (level == 4 ? PTE_G : 0))))
+        return NULL;
+    return own_frame(d, pte_mfn(e));
+}
+
+/* For a tree: 0 if this vCPU's item is free for it; 1: @rc is what came of it already; -XEN_ERESTART. */
+static int tree_ready(struct frame *f, enum frame_type ty, int *rc)
+{
+    struct pt_work *w = env_work();
+
+    if (unlikely(w->keep[0].f || w->keep[1].f) && pt_take_kept(f, ty, rc))
+        return 1;
+    if (likely(load_relaxed(&w->state) == WORK_IDLE))
+        return 0;
+    w->attention = true;
+    return -XEN_ERESTART;
+}
+
+static bool is_tree(enum frame_type ty) { return ty >= FT_L2 && ty <= FT_L4; }
+
 int pt_get_type(struct mm_domain *d, mfn_t mfn, enum frame_type ty)
 {
     struct frame *f = own_frame(d, mfn);
     enum frame_type last;
+    int rc;
 
     if (!f)
-        return -EINVAL;
-    switch (get_t_wait(d, f, ty, &last)) {
-    case GET_OK:
-        return 0;
-    case GET_NEED_UP:
-        return pt_up(d, f, ty, last, false, false);
-    default:
-        return -EINVAL;
+        return -XEN_EINVAL;
+    if (is_tree(ty)) {
+        int ready = tree_ready(f, ty, &rc);
+
+        if (ready)
+            return ready > 0 ? rc : ready;
     }
+    rc = get_t_wait(d, f, ty, &last);
+    if (rc <= 0)
+        return rc;
+    return is_tree(ty) ? pt_work_up(d, f, ty, last) : up_leaf(d, f, ty, last, false);
 }
 
-static void down(struct mm_domain *d, struct frame *f)
+void pt_down_done(struct frame *f, struct pt_meta *meta)
 {
-    enum frame_type ty = fw_type(load_relaxed(&f->fw));
-    u64 as = AS_ANY;
+    u64 as = load_relaxed(&meta->as);
 
-    if (is_table(ty)) {
-        struct pt_meta *meta = pt_meta(f);
-
-        frame_drain_k(f);
-        drop_entries(d, f, level_of(ty), PT_ENTRIES, load_relaxed(&meta->user));
-        as = load_relaxed(&meta->as);
-        if (as == AS_NONE)
-            as = AS_ANY;
-        store_relaxed(&f->meta, as);
-        pt_meta_retire(meta);
-    } else if (ty == FT_W) {
-        as = load_relaxed(&f->meta);
-    }
-    if (frame_down_done(f, as))
+    pt_meta_retire(meta);
+    if (frame_down_done(f, as == AS_NONE ? AS_ANY : as))
         env_frame_dead(f);
 }
 
 void pt_put_type(struct mm_domain *d, mfn_t mfn)
 {
     struct frame *f = frame_of(mfn);
+    enum frame_type ty;
 
-    if (frame_put_t(f) == PUT_NEED_DOWN)
-        down(d, f);
+    if (frame_put_t(f) != PUT_NEED_DOWN)
+        return;
+    ty = fw_type(load_relaxed(&f->fw));
+    if (is_tree(ty)) {
+        pt_work_down(d, f, ty);
+    } else if (ty == FT_L1) {
+        struct pt_meta *meta = pt_meta(f);
+
+        frame_drain_k(f);
+        pt_charge(20000);
+        pt_drop_l1(d, f, PT_ENTRIES, load_relaxed(&meta->user));
+        pt_down_done(f, meta);
+    } else if (frame_down_done(f, ty == FT_W ? load_relaxed(&f->meta) : AS_ANY)) {
+        env_frame_dead(f);
+    }
 }
 
 int pt_pin(struct mm_domain *d, mfn_t mfn, enum frame_type ty)
 {
     struct frame *f = own_frame(d, mfn);
     enum frame_type last;
+    int rc;
 
     if (!f)
-        return -EINVAL;
-    switch (get_t_wait(d, f, ty, &last)) {
-    case GET_OK:
-        if (frame_pin(f))
-            break;
-        pt_put_type(d, mfn);
-        return -EINVAL;
-    case GET_NEED_UP: {
-        int rc;
+        return -XEN_EINVAL;
+    rc = pt_batch_room(d);
+    if (rc)
+        return rc;
+    if (is_tree(ty)) {
+        int ready = tree_ready(f, ty, &rc);
 
-        if (needs_flush(f, last, ty) && pt_batch_park(d, f, ty, last))
-            break;
-        rc = pt_up(d, f, ty, last, false, true);
-        if (rc)
-            return rc;
-        break;
+        if (ready < 0)
+            return ready;
+        if (ready)
+            goto have;
     }
-    default:
-        return -EINVAL;
+    rc = get_t_wait(d, f, ty, &last);
+    if (rc > 0) {
+        if (needs_flush(f, last, ty) && pt_batch_park(f, ty, last)) {
+            stat_inc(pin);
+            return 0;
+        }
+        if (!is_tree(ty)) {
+            rc = up_leaf(d, f, ty, last, true);
+            if (!rc)
+                stat_inc(pin);
+            return rc;
+        }
+        rc = pt_work_up(d, f, ty, last);
+    }
+have:
+    if (rc)
+        return rc;
+    if (!frame_pin(f)) {
+        pt_put_type(d, mfn);
+        return -XEN_EINVAL;
     }
     stat_inc(pin);
     return 0;
@@ -253,23 +308,34 @@ int pt_pin(struct mm_domain *d, mfn_t mfn, enum frame_type ty)
 int pt_unpin(struct mm_domain *d, mfn_t mfn)
 {
     struct frame *f = own_frame(d, mfn);
+    u64 w;
 
     if (!f)
-        return -EINVAL;
-    if (pt_batch_pending() && (load_relaxed(&f->fw) & FW_BUSY))
-        pt_batch_commit(d);
+        return -XEN_EINVAL;
+    w = load_relaxed(&f->fw);
+    if (unlikely(w & FW_BUSY)) {
+        if (w & FW_SUSP)
+            return pt_suspended(f);
+        if (pt_batch_pending()) {
+            int rc = pt_batch_commit(d);
+
+            if (rc)
+                return rc;
+        }
+    }
     if (!frame_unpin(f))
-        return -EINVAL;
+        return -XEN_EINVAL;
     stat_inc(unpin);
     pt_put_type(d, mfn);
     return 0;
 }
 
-void pt_mark_user_root(struct mm_domain *d, struct frame *root)
+int pt_mark_user_root(struct mm_domain *d, struct frame *root)
 {
     struct pt_meta *m = pt_meta(root);
 
-    (void)d;
-    if (!load_relaxed(&m->user))
-        pt_join(root, 4, load_relaxed(&m->as), true);
+    if (likely(load_acquire(&m->done_user)) || pt_join(root, 4, load_relaxed(&m->as), true))
+        return 0;
+    pt_work_keep(d, root, FT_L4);
+    return -XEN_ERESTART;
 }

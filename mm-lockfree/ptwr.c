@@ -90,7 +90,11 @@ static bool revalidate(struct mm_domain *d, struct ptwr_slot *s, u32 *changed)
         (*changed)++;
         adj = pte_adjust(new, 1);
         if ((adj & PTE_P) && !((old & PTE_P) && !((old ^ adj) & (PTE_P | PTE_RW | PTE_CACHE | PTE_MFN_MASK)))) {
-            if (pt_get_l1e(d, adj)) {
+            int rc;
+
+            while ((rc = pt_get_l1e(d, adj)) == -XEN_ERESTART)
+                pt_work_drain(d);               /* a table on its way down becomes writable */
+            if (rc) {
                 for (; i < PT_ENTRIES; i++)
                     store_relaxed(&pte[i], s->snapshot[i]);
                 return false;

@@ -17,6 +17,7 @@
 #include "pt.h"
 #include "ptwr.h"
 #include "stats_dump.h"
+#include "pt_work.h"
 #include "stop.h"
 #include "vcpu.h"
 #include "vsnprintf.h"
@@ -56,6 +57,7 @@ static struct vcpu *vcpu_create(struct domain *d, u32 id)
     v->scratch_context = boot_pages(2);
     if (!v->mm)
         return NULL;
+    v->work = d->mm->work[id] = mm_vcpu_work(v->mm);
     if (id < XEN_LEGACY_MAX_VCPUS) {
         v->info = &d->shared->vcpu_info[id];
     } else {
@@ -82,6 +84,9 @@ struct domain *domain_create(u16 domid, u32 max_vcpus)
     d->evtchn = zalloc(NR_EVTCHN * sizeof(d->evtchn[0]));
     if (!d->mm || !d->vcpu || !d->shared || !d->evtchn)
         return NULL;
+    d->mm->work = zalloc(max_vcpus * sizeof(d->mm->work[0]));
+    if (!d->mm->work)
+        return NULL;
     d->mm->owner = domid + 1u;
     if (opt_ptwr && !ptwr_init(d->mm, max_vcpus > 1))
         return NULL;
@@ -95,10 +100,23 @@ struct domain *domain_create(u16 domid, u32 max_vcpus)
         if (!d->vcpu[i])
             return NULL;
     }
+    d->mm->nr_work = max_vcpus;
     return d;
 }
 
-int pt_adopt_root(struct domain *d, mfn_t l4) { return pt_pin(d->mm, l4, FT_L4); }
+int pt_adopt_root(struct domain *d, mfn_t l4)
+{
+    int rc;
+
+    cpu_info()->pt_work = d->vcpu[0]->work;
+    do {
+        pt_work_start();
+        rc = pt_work_resume(d->mm);
+        if (!rc)
+            rc = pt_pin(d->mm, l4, FT_L4);
+    } while (rc == -XEN_ERESTART);
+    return rc;
+}
 
 int vcpu_set_initial_root(struct vcpu *v, mfn_t l4) { return mm_initial_root(v, l4, false); }
 

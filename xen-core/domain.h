@@ -5,6 +5,7 @@
 
 #include "base/types.h"
 
+#include "base/errno.h"
 #include <xen/xen.h>
 #include <xen/event_channel.h>
 #include <xen/sched.h>
@@ -77,7 +78,9 @@ struct vcpu {
     bool down;                    /* VCPUOP_down, or never up */
 
     u8 *scratch_context;          /* two pages, for VCPUOP_initialise */
-    void *mm;                     /* mm-lockfree's per-vCPU part: soft TLB, decode cache, batch */
+    void *mm;                     /* mm-lockfree's per-vCPU part: soft TLB, decode cache */
+    struct pt_work *work;         /* its type changes under way */
+    struct { bool set; u64 a[3]; } cont;   /* the first arguments of the hypercall that is to be issued again */
 };
 
 struct domain {
@@ -125,7 +128,18 @@ void send_global_virq(struct domain *d, u32 virq);
 /* Runs at VCPUOP_initialise: lead's context code. */
 int vcpu_set_context(struct vcpu *v, const struct vcpu_guest_context *ctx);
 
-/* A hypercall: five register arguments; the result goes to rax. */
+/* A hypercall: five register arguments; the result goes to rax.  -XEN_ERESTART: the guest issues it again, at once or after
+ * what is pending for it; with the arguments of hypercall_again() if that was called. */
 typedef long hypercall_fn(u64 a1, u64 a2, u64 a3, u64 a4, u64 a5);
+static inline long hypercall_again(u64 a1, u64 a2, u64 a3)
+{
+    struct vcpu *v = current_vcpu();
+
+    v->cont.set = true;
+    v->cont.a[0] = a1;
+    v->cont.a[1] = a2;
+    v->cont.a[2] = a3;
+    return -XEN_ERESTART;
+}
 
 #endif

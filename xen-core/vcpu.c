@@ -99,6 +99,7 @@ static void load_context(struct vcpu *v, struct cpu_regs *regs)
     *regs = v->regs;
     regs->vector = 0;
     cpu_info()->current = v;
+    cpu_info()->pt_work = v->work;
     load_root(v);
     dt_load(v);
     fpu_load(v);

@@ -17,6 +17,7 @@ mfn_t env_mfn_of(const void *page);    /* the inverse, for pages from env_page_a
 void env_flush_local(void);            /* drops every guest translation of this CPU */
 void env_invlpg_local(u64 va);         /* drops the translations of one page on this CPU */
 void env_send_tlb_ipi(unsigned cpu);   /* makes @cpu call tlb_poll() soon */
+bool env_preempt(void);                /* a test wants long work suspended now; on the metal never */
 void env_kick(unsigned cpu);           /* makes @cpu pass a quiescent point and look for work soon */
 u64 env_now(void);                     /* ns since boot */
 #ifdef HV_MC
@@ -25,6 +26,9 @@ u64 env_now(void);                     /* ns since boot */
 #define ENV_MAX_CPUS 1024
 #endif
 struct frame;
+#define ENV_BUDGET host_budget
+extern u64 host_budget;
+struct pt_work *env_work(void);        /* the work item of the vCPU that runs on this CPU */
 extern struct frame *env_frame_table;
 #define FRAME_TABLE env_frame_table
 #define ENV_STATS_MAX 128

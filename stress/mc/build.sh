@@ -10,7 +10,7 @@ here=$(dirname "$0")
 CC=${CC:-gcc}
 flags="-std=gnu17 -O2 -g1 -DHV_HOSTED -DHV_MC -DPT_DEBUG -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes
     -Werror -fno-strict-aliasing -fno-common $MC_CFLAGS"
-sources="frame tlb rcu pt pt_type pt_meta pt_batch pt_walk ptwr stats emulate/op"
+sources="frame tlb rcu pt pt_type pt_meta pt_work pt_walk ptwr stats emulate/op"
 obj=$out.obj
 
 rm -rf "$obj"

@@ -2,7 +2,7 @@
 /* Guest accesses through the MMU model, with the page-fault handler (xen-core/arch/traps.c, abi/ptfault.c). */
 #include "mc.h"
 
-#include <xen/errno.h>
+#include "base/errno.h"
 
 #include "ptwalk.h"
 
@@ -33,9 +33,13 @@ static bool write_fault(struct cpu *c, unsigned v, unsigned idx, u64 val)
     }
     regs[REGS_RBX / 8] = val;
     rc = pt_emulate(&mc_dom, f, idx * 8, &i, regs);
+    if (rc == -XEN_ERESTART) {
+        pt_work_start();
+        (void)pt_work_resume(&mc_dom);
+    }
     if (env_ptwr_on)
         ptwr_exit(&mc_dom);
-    if (rc == -XEN_EAGAIN) {
+    if (rc == -XEN_EAGAIN || rc == -XEN_ERESTART) {
         mmu_invlpg(env_cpu(), v);
         return true;
     }

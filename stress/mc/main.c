@@ -36,7 +36,9 @@ static void print_decisions(const struct decisions *d)
         unsigned a = d->seg[i].actor;
 
         printf("%s", i ? "," : "");
-        if (a < 3 * CPUS)
+        if (a >= ACTOR_PREEMPT(0))
+            printf("p%u", a - ACTOR_PREEMPT(0));
+        else if (a < 3 * CPUS)
             printf("%c%u", "cdi"[a / CPUS], a % CPUS);
         else
             printf("m%u.%u", (a - 3 * CPUS) / NVA, (a - 3 * CPUS) % NVA);
@@ -56,7 +58,7 @@ static bool parse_decisions(struct decisions *d, const char *p)
         char kind = *p;
         const char *at = strchr("cdi", kind);
 
-        if (!kind || (!at && kind != 'm'))
+        if (!kind || (!at && kind != 'm' && kind != 'p'))
             return false;
         cpu = (unsigned)strtoul(p + 1, (char **)&p, 10);
         if (kind == 'm' && *p == '.')
@@ -65,7 +67,7 @@ static bool parse_decisions(struct decisions *d, const char *p)
             count = (unsigned)strtoul(p + 1, (char **)&p, 10);
         if (cpu >= CPUS || v >= NVA || (*p && *p++ != ','))
             return false;
-        d->seg[d->n].actor = (u8)(kind == 'm' ? ACTOR_MMU(cpu, v) : (unsigned)(at - "cdi") * CPUS + cpu);
+        d->seg[d->n].actor = (u8)(kind == 'm' ? ACTOR_MMU(cpu, v) : kind == 'p' ? ACTOR_PREEMPT(cpu) : (unsigned)(at - "cdi") * CPUS + cpu);
         d->seg[d->n++].count = count;
     }
     return d->seg != NULL;

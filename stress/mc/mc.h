@@ -4,7 +4,7 @@
 #ifndef MC_H
 #define MC_H
 
-#include "pt.h"
+#include "pt_work.h"
 #include "ptwr.h"
 
 #define CPUS     3                       /* at most */
@@ -15,12 +15,13 @@
 #define OPS_MAX  24                      /* operations of one CPU's program */
 
 /* Actors: who can take a scheduling step.  The CPU itself, its oldest buffered store, the delivery of its pending
- * interrupt, and the page walker of its MMU for one of the pages. */
+ * interrupt, the page walker of its MMU for one of the pages, and what makes it suspend long work where it may. */
 #define ACTOR_CPU(c)   (c)
 #define ACTOR_DRAIN(c) (CPUS + (c))
 #define ACTOR_IPI(c)   (2 * CPUS + (c))
 #define ACTOR_MMU(c, v) (3 * CPUS + (c) * NVA + (v))
-#define ACTORS         (3 * CPUS + CPUS * NVA)
+#define ACTOR_PREEMPT(c) (3 * CPUS + CPUS * NVA + (c))
+#define ACTORS         (4 * CPUS + CPUS * NVA)
 #define BIT(n)         (1ull << (n))
 #define CPU_MASK       (BIT(CPUS) - 1)
 #define DRAIN_MASK     (CPU_MASK << CPUS)
@@ -39,6 +40,8 @@ struct cpu {
     bool rested, finished;
     bool ipi_here;                       /* an interrupt waits for the CPU to be in guest mode */
     bool in_hv, idle;
+    bool preempted;                      /* long work is to be suspended here */
+    u8 preempts;                         /* how often that may still happen */
     u32 section;                         /* RCU read sections ended */
     mfn_t cr3;                           /* the loaded root; MFN_INVALID: the hypervisor's own */
     struct tlb_entry tlb[NVA];
@@ -61,6 +64,7 @@ struct scenario {
     bool ptwr;
     u8 cpus, oom;                        /* oom: which allocation of a pt_meta fails, 0: none */
     u8 pages;                            /* that page walkers look at on their own, bits; 0: all */
+    u8 preempts;                         /* how often long work of each CPU may be suspended */
     u8 steady;                           /* that nobody remaps: no read there may fault, bits */
     u8 watch[3];                         /* frames whose kernel mappings the MMUs look at */
     u8 n[CPUS], n_setup;

@@ -4,7 +4,7 @@
 #include "mc.h"
 
 #include <string.h>
-#include <xen/errno.h>
+#include "base/errno.h"
 
 u64 entry_of(unsigned frame, char how)
 {
@@ -147,8 +147,8 @@ static int new_root(struct cpu *c, unsigned f, bool user)
     rc = pt_get_type(&mc_dom, MFN(f), FT_L4);
     if (rc)
         return rc;
-    if (user)
-        pt_mark_user_root(&mc_dom, &mc_frames[f]);
+    if (user && pt_mark_user_root(&mc_dom, &mc_frames[f]))
+        return -XEN_ERESTART;
     *root = MFN(f);
     if (!user)
         guest_load_root(c);
@@ -228,18 +228,82 @@ static int call(struct cpu *c, const struct op *o)
     }
 }
 
-/* Operations on page tables; in ptwr mode each is a critical section. */
-static void table_op(struct cpu *c, const struct op *o)
+/* In ptwr mode each operation on page tables is a critical section. */
+static void critical(bool enter)
 {
-    int rc;
+    if (env_ptwr_on && enter)
+        ptwr_enter(&mc_dom, STAT_ptwr_flush_mmu_update);
+    else if (env_ptwr_on)
+        ptwr_exit(&mc_dom);
+}
+
+/* The start of a hypercall: what is left over from earlier ones goes first.  False: that is not done, the guest is to
+ * issue it again. */
+static bool call_begin(bool table)
+{
+    int rc = 0;
 
     hv_enter();
-    if (env_ptwr_on)
-        ptwr_enter(&mc_dom, STAT_ptwr_flush_mmu_update);
-    rc = call(c, o);
-    if (env_ptwr_on)
-        ptwr_exit(&mc_dom);
+    pt_work_start();
+    if (pt_work_attention()) {
+        critical(true);
+        rc = pt_work_resume(&mc_dom);
+        critical(false);
+    }
+    if (!rc && table)
+        critical(true);
+    return !rc;
+}
+
+static void call_end(bool table, int rc)
+{
+    if (table)
+        critical(false);
+    if (pt_work_attention() && rc != -XEN_ERESTART) {
+        critical(true);
+        pt_work_settle(&mc_dom);
+        critical(false);
+    }
     TRACE("c%u   result %d", env_cpu(), rc);
+}
+
+/* The hypercall lets go: the guest takes interrupts, then issues it, or the rest of its multicall, again. */
+static void call_again(struct cpu *c)
+{
+    bool batch = c->batch;
+
+    if (batch)
+        (void)pt_batch_end(&mc_dom);
+    c->batch = false;
+    TRACE("c%u   again", env_cpu());
+    tlb_poll();
+    hv_exit();
+    guest_point();
+    if (!batch)
+        return;
+    while (!call_begin(false)) {
+        hv_exit();
+        guest_point();
+    }
+    c->batch = true;
+    if (!env_ptwr_on)
+        pt_batch_begin();
+}
+
+static void table_op(struct cpu *c, const struct op *o)
+{
+    int rc = -XEN_ERESTART;
+
+    for (;;) {
+        if (call_begin(true)) {
+            if (rc == -XEN_ERESTART)
+                rc = call(c, o);
+            call_end(true, rc);
+        }
+        if (rc != -XEN_ERESTART && !pt_work_attention())     /* a tree that was dropped is all taken down */
+            break;
+        call_again(c);
+    }
     tlb_poll();
     hv_exit();
 }
@@ -262,7 +326,10 @@ static void sleep_a_while(struct cpu *c)
 
 static void other_op(struct cpu *c, const struct op *o)
 {
-    hv_enter();
+    int rc = 0;
+
+    while (!call_begin(false) || (c->batch && o->code != OP_FLUSH && o->code != OP_FLUSHME && pt_batch_commit(&mc_dom)))
+        call_again(c);
     switch (o->code) {
     case OP_USER: case OP_KERNEL:
         if (c->guest_kernel == (o->code == OP_KERNEL))
@@ -271,11 +338,18 @@ static void other_op(struct cpu *c, const struct op *o)
         guest_load_root(c);
         break;
     case OP_REL:     release(o->a); break;
-    case OP_SEG:     segments(o->a); break;
+    case OP_SEG:
+        while ((rc = segments(o->a)) == -XEN_ERESTART) {
+            do {
+                call_again(c);
+            } while (!call_begin(false));
+        }
+        break;
     case OP_FLUSH:   flush_all(); break;
     case OP_FLUSHME: tlb_flush_local(); break;
     default: break;
     }
+    call_end(false, rc);
     hv_exit();
 }
 
@@ -287,19 +361,25 @@ static void run_op(struct cpu *c, const struct op *o)
     case OP_IDLE: sleep_a_while(c); break;
     case OP_COPY: hv_copy(o->a); break;
     case OP_BB:
-        hv_enter();
+        while (!call_begin(false))
+            call_again(c);
         c->batch = true;
         if (!env_ptwr_on)
             pt_batch_begin();
         break;
-    case OP_BE:
-        pt_batch_end(&mc_dom);
+    case OP_BE: {
+        int rc = pt_batch_end(&mc_dom);
+
         c->batch = false;
+        while (rc) {
+            call_again(c);
+            rc = !call_begin(false);
+        }
+        call_end(false, 0);
         hv_exit();
         break;
+    }
     case OP_USER: case OP_KERNEL: case OP_REL: case OP_SEG: case OP_FLUSH: case OP_FLUSHME: case OP_NOP:
-        if (c->batch && o->code != OP_FLUSH && o->code != OP_FLUSHME)
-            pt_batch_commit(&mc_dom);
         other_op(c, o);
         break;
     default:
@@ -324,12 +404,12 @@ static bool all_at_rest(void)
 /* The programs are over: open tables are closed, and everybody comes by until no callback is left. */
 static void rest(struct cpu *c)
 {
-    hv_enter();
-    if (env_ptwr_on) {
-        ptwr_enter(&mc_dom, STAT_ptwr_flush_other);
-        ptwr_exit(&mc_dom);
-    }
-    hv_exit();
+    do {
+        while (!call_begin(true))
+            hv_exit();
+        call_end(true, 0);
+        hv_exit();
+    } while (pt_work_attention());
     c->rested = true;
     for (unsigned i = 0; i < 200; i++) {
         bool all = !mc_rcu_pending();

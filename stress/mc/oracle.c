@@ -75,7 +75,7 @@ void oracle_read(unsigned f, unsigned cpu)
 {
     u64 w = mc_frames[f].fw;
 
-    if (w & FW_BUSY && is_table(w) && (busy_owner[f] == cpu || ptwr_holds(cpu)) && !pt_batch_pending()) {
+    if (w & FW_BUSY && is_table(w) && (busy_owner[f] == cpu || ptwr_holds(cpu) || w & FW_SUSP) && !pt_batch_pending()) {
         if (!is_open(f) || !mc_writers[f])
             scanning[f] = 1;
         else if (busy_owner[f] != cpu)
@@ -175,7 +175,7 @@ static void count_entry(unsigned f, unsigned level, unsigned i, u64 e)
 {
     unsigned t = (unsigned)pte_mfn(e).v;
     const struct pt_meta *parent = meta_of(f, level), *child;
-    u64 as = level == 4 && i > 271 ? AS_ANY : parent->as;
+    u64 as = level == 4 && i > 271 ? AS_ANY : parent->done_as, has;
 
     oracle_slot(f, i);
     if (!(e & PTE_US))
@@ -187,10 +187,11 @@ static void count_entry(unsigned f, unsigned level, unsigned i, u64 e)
     }
     want_t[t]++;
     child = meta_of(t, level - 1);
-    if (child->as != AS_ANY && child->as != as && as != AS_NONE)
+    has = level == 2 ? child->as : child->done_as;
+    if (has != AS_ANY && has != as && as != AS_NONE)
         mc_violation("%s hangs in address space %llu, its mark says %lld", world_name(t), (unsigned long long)as,
-                     (long long)child->as);
-    if ((parent->user || (level == 4 && i < 256)) && !child->user)
+                     (long long)has);
+    if ((parent->done_user || (level == 4 && i < 256)) && !(level == 2 ? child->user : child->done_user))
         mc_violation("user mode reaches %s, its mark says it does not", world_name(t));
     if (level == 2) {
         hooks[t]++;

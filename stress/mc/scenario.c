@@ -96,6 +96,11 @@ static bool parse_head(struct scenario *s, const char **text)
             if (!number(&p, &x))
                 return false;
             s->oom = (u8)x;
+        } else if (!strncmp(p, "preempt=", 8)) {
+            p += 8;
+            if (!number(&p, &x))
+                return false;
+            s->preempts = (u8)x;
         } else if (!strncmp(p, "pages=", 6)) {
             for (p += 6; *p >= '0' && *p < '0' + NVA; p++)
                 s->pages |= (u8)(1u << (*p - '0'));
@@ -194,6 +199,8 @@ void scenario_print(const struct scenario *s, char *buf, size_t size)
 
     if (s->oom)
         n += snprintf(buf + n, size - (size_t)n, "oom=%u ", s->oom);
+    if (s->preempts)
+        n += snprintf(buf + n, size - (size_t)n, "preempt=%u ", s->preempts);
     n += print_set(buf + n, size - (size_t)n, "pages", s->pages);
     n += print_set(buf + n, size - (size_t)n, "steady", s->steady);
     n += snprintf(buf + n, size - (size_t)n, "watch=%s,%s,%s:", world_name(s->watch[0]), world_name(s->watch[1]),
@@ -274,7 +281,10 @@ void scenario_random(struct scenario *s, u64 seed)
     const char *watch = mc_random(&rng) & 1 ? "watch=c1,d0,b1" : "watch=c1,c2,d0";
     char text[1024] = "";
 
-    snprintf(text, sizeof(text), "%s%s: ", ptwr ? "ptwr watch=c1,c0,k1" : watch, mc_random(&rng) % 16 ? "" : " oom=1");
+    static const char *const preempt[] = { "", "", " preempt=1", " preempt=3" };
+
+    snprintf(text, sizeof(text), "%s%s%s: ", ptwr ? "ptwr watch=c1,c0,k1" : watch, mc_random(&rng) % 16 ? "" : " oom=1",
+             preempt[mc_random(&rng) % ARRAY_SIZE(preempt)]);
     for (unsigned c = 0; c < n; c++) {
         unsigned k = 1 + mc_random(&rng) % 3;
 

@@ -8,6 +8,7 @@
 
 #define STACK_SIZE 65536
 #define ALT_MAX    65536
+#define UNFAIR     15000                 /* steps after which a schedule has to be fair */
 
 struct run mc;
 struct cpu cpus[CPUS];
@@ -84,7 +85,7 @@ static unsigned by_default(void)
     if (mc.cur < CPUS) {
         if (e >> mc.cur & 1)
             return mc.cur;
-    } else if (mc.cur >= 3 * CPUS && e >> mc.cur & 1) {
+    } else if (mc.cur >= 3 * CPUS && mc.cur < ACTOR_PREEMPT(0) && e >> mc.cur & 1) {
         unsigned i = mc.cur - 3 * CPUS;
 
         if (cpus[i / NVA].walk[i % NVA].level)
@@ -178,10 +179,22 @@ static unsigned by_dfs(void)
     return a;
 }
 
+/* Everybody gets a turn: who still does not get anywhere never will. */
+static unsigned by_turns(void)
+{
+    unsigned c = (unsigned)(mc.steps / 64) % mc.nr_cpus;
+
+    if (mc.enabled & (DRAIN_MASK | IPI_MASK))
+        return lowest(mc.enabled & (DRAIN_MASK | IPI_MASK));
+    return mc.enabled >> c & 1 ? c : by_default();
+}
+
 static unsigned pick(void)
 {
     if (mc.calm)
         return by_default();
+    if (unlikely(mc.steps > UNFAIR))
+        return by_turns();
     switch (plan->how) {
     case BY_PCT:    return by_pct();
     case BY_RANDOM: return by_chance();
@@ -254,6 +267,10 @@ static void next_step(void **save)
             mc.enabled &= ~BIT(a);
             if (c->at_rest && !c->finished)
                 mc.enabled |= BIT(ACTOR_CPU(a - 2 * CPUS));
+        } else if (a >= ACTOR_PREEMPT(0)) {
+            TRACE("c%u is to suspend its work", a - ACTOR_PREEMPT(0));
+            cpus[a - ACTOR_PREEMPT(0)].preempted = true;
+            mc.enabled &= ~BIT(a);
         } else {
             unsigned i = a - 3 * CPUS;
 
@@ -275,6 +292,24 @@ void mc_point(void)
         return;
     }
     next_step(&cpus[mc.cpu].sp);
+}
+
+/* Long work may be suspended here: another scheduling step decides. */
+bool env_preempt(void)
+{
+    struct cpu *c = &cpus[mc.cpu];
+    unsigned self = mc.cpu;
+
+    if (mc.direct || mc.resting || mc.calm || !c->preempts)
+        return false;
+    mc.enabled |= BIT(ACTOR_PREEMPT(self));
+    mc_point();
+    mc.enabled &= ~BIT(ACTOR_PREEMPT(self));
+    if (!c->preempted)
+        return false;
+    c->preempted = false;
+    c->preempts--;
+    return true;
 }
 
 void mc_wake_waiters(unsigned except)

@@ -23,6 +23,8 @@ u64 env_stats[ENV_MAX_CPUS][ENV_STATS_MAX];
 u64 env_stats[ENV_MAX_CPUS][ENV_STATS_MAX];
 bool env_ptwr_on;
 
+static struct pt_work work[CPUS] __attribute__((section("mcstate"), aligned(64))), *works[CPUS];
+u64 host_budget = ~0ull;                 /* suspended by env_preempt() only */
 static unsigned pages;                   /* of mc_hv in use */
 static u8 oom;
 
@@ -99,6 +101,8 @@ static void interrupt(unsigned cpu)
 }
 void env_send_tlb_ipi(unsigned cpu) { interrupt(cpu); }
 void env_kick(unsigned cpu) { interrupt(cpu); }
+
+struct pt_work *env_work(void) { return &work[mc.cpu]; }
 
 void *env_page_alloc(void) { return pages < HV_PAGES ? mc_hv[pages++] : NULL; }
 void env_page_free(void *page) { (void)page; }
@@ -284,7 +288,9 @@ static void build(bool ptwr)
     max_mfn = FRAMES;
     pt_phys_mask = ~0ull >> 12 & PTE_MFN_MASK;
     pt_hv_slots[1] = entry_of(E0, 'h') & ~PTE_US;
-    mc_dom = (struct mm_domain){ .owner = 1 };
+    mc_dom = (struct mm_domain){ .owner = 1, .nr_work = CPUS, .work = works };
+    for (unsigned c = 0; c < CPUS; c++)
+        works[c] = &work[c];
     env_ptwr_on = ptwr;
     oracle_reset();
     for (unsigned f = 1; f < FRAMES; f++) {
@@ -305,7 +311,8 @@ static void build(bool ptwr)
         cpus[c].guest_kernel = true;
         if (pt_get_type(&mc_dom, cpus[c].root_kernel, FT_L4) || pt_get_type(&mc_dom, MFN(U0), FT_L4))
             die("roots");
-        pt_mark_user_root(&mc_dom, &mc_frames[U0]);
+        if (pt_mark_user_root(&mc_dom, &mc_frames[U0]))
+            die("user root");
         guest_load_root(&cpus[c]);
         rcu_quiescent();
     }
@@ -358,6 +365,8 @@ void world_reset(const struct scenario *s)
     calls_pending = 0;
     memset(mc_released, 0, sizeof(mc_released));
     mc = (struct run){ .clock = im->clock, .limit = 30000, .nr_cpus = s->cpus, .steady = s->steady };
+    for (unsigned c = 0; c < CPUS; c++)
+        cpus[c].preempts = s->preempts;
     mmu_set_watch(s->watch);
     oracle_reset();
     mmu_reset(s->pages);

@@ -12,11 +12,15 @@
 
 #include "base/modes.h"
 #include "mmu.h"
-#include "tlb.h"
+#include "pt_work.h"
 
 struct frame *env_frame_table;
 u64 env_stats[ENV_MAX_CPUS][ENV_STATS_MAX];
 bool env_ptwr_on;
+unsigned host_preempt;
+u64 host_budget;
+static struct pt_work work[ENV_MAX_CPUS];
+static struct pt_work *works[ENV_MAX_CPUS];
 bool host_own_clock, host_counting_tsc, host_ipi_at_once;
 u64 host_ns, host_heap_left;
 struct host_stall host_stall;
@@ -54,6 +58,26 @@ u64 env_now(void)
         return load_relaxed(&host_ns);
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
+}
+
+struct pt_work *env_work(void) { return &work[self]; }
+
+struct pt_work **host_works(void)
+{
+    for (unsigned c = 0; c < cpus; c++)
+        works[c] = &work[c];
+    return works;
+}
+
+bool env_preempt(void)
+{
+    static __thread u64 seed;
+
+    if (!host_preempt)
+        return false;
+    if (!seed)
+        seed = self * 2654435761u + 1;
+    return !host_below(&seed, host_preempt);
 }
 
 void (*host_on_flush)(unsigned cpu);
@@ -158,6 +182,9 @@ void host_start(unsigned n, u64 frames, u64 pages)
     for (u64 m = nr_pages; m-- > frames;)
         env_page_free(env_map(MFN(m)));
     memset(cpu_irq, 0, sizeof(cpu_irq));
+    memset(work, 0, sizeof(work));
+    host_budget = ~0ull;
+    host_preempt = 0;
     memset(&host_stall, 0, sizeof(host_stall));
     memset(env_stats, 0, sizeof(env_stats));
     memset(tlb_cpu, 0, sizeof(tlb_cpu[0]) * ENV_MAX_CPUS);

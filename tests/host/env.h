@@ -38,6 +38,11 @@ extern u64 host_ns;
 /* env_tsc() counts the reads (an order without a clock) instead of reading the CPU's counter. */
 extern bool host_counting_tsc;
 
+/* Long work is suspended at one of @host_preempt of the points where it can be, 0: nowhere. */
+extern unsigned host_preempt;
+/* The work items of all CPUs: one vCPU runs on each. */
+struct pt_work **host_works(void);
+
 extern u64 host_heap_left;                   /* env_page_alloc() fails at 0 */
 
 /* What the last stall report said. */

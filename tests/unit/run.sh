@@ -10,7 +10,7 @@ loader="xen-core/build/arena.c xen-core/build/bzimage.c xen-core/build/decompres
         xen-core/build/elf.c xen-core/build/elf_notes.c xen-core/vsnprintf.c tests/unit/loader_image.c"
 # The hosted environment: a CPU is a thread (tests/host).
 host="tests/host/env.c tests/host/mmu.c mm-lockfree/frame.c mm-lockfree/stats.c mm-lockfree/tlb.c"
-pt="$host tests/host/above.c mm-lockfree/rcu.c mm-lockfree/audit.c mm-lockfree/pt.c mm-lockfree/pt_batch.c
+pt="$host tests/host/above.c mm-lockfree/rcu.c mm-lockfree/audit.c mm-lockfree/pt.c mm-lockfree/pt_work.c
     mm-lockfree/pt_type.c mm-lockfree/pt_walk.c mm-lockfree/emulate/decode.c mm-lockfree/emulate/op.c"
 sources() {
     case $1 in
@@ -19,12 +19,12 @@ sources() {
     test_string) ;;
     test_vsnprintf) echo "xen-core/vsnprintf.c" ;;
     test_audit|test_xsa)
-        echo "mm-lockfree/audit.c mm-lockfree/frame.c mm-lockfree/pt.c mm-lockfree/pt_batch.c mm-lockfree/pt_meta.c
+        echo "mm-lockfree/audit.c mm-lockfree/frame.c mm-lockfree/pt.c mm-lockfree/pt_work.c mm-lockfree/pt_meta.c
               mm-lockfree/pt_type.c mm-lockfree/pt_walk.c mm-lockfree/rcu.c mm-lockfree/stats.c mm-lockfree/tlb.c
               mm-lockfree/emulate/decode.c mm-lockfree/emulate/op.c tests/host/above.c tests/host/env.c tests/host/mmu.c" ;;
     test_decode) echo "mm-lockfree/emulate/decode.c mm-lockfree/emulate/op.c" ;;
     test_frame|test_tlb|test_rcu) echo "$host" ;;
-    test_pt|test_pt_flush) echo "$pt" ;;
+    test_pt|test_pt_flush|test_work) echo "$pt" ;;
     esac
 }
 flags="-std=gnu17 -g -O1 -DHV_HOSTED -D__XEN_INTERFACE_VERSION__=0x00040e00 -include stdint.h -Wall -Wextra -Imm-lockfree -Ixen-core -Isched -Itests/host -Itests/unit"

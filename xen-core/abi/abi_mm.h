@@ -11,6 +11,7 @@ hypercall_fn hc_set_trap_table, hc_mmu_update, hc_set_gdt, hc_stack_switch, hc_s
 
 /* Per-vCPU soft TLB and decode cache; NULL: out of memory. */
 void *mm_vcpu_create(void);
+struct pt_work *mm_vcpu_work(void *mm);   /* in what mm_vcpu_create() gave */
 
 /* Makes @mfn (MFN_INVALID for none) the kernel or user root of the current vCPU.  0 or -errno. */
 int mm_new_root(struct vcpu *v, mfn_t mfn, bool user);

@@ -7,7 +7,7 @@
 #include "arch/asm.h"
 #include "guest_copy.h"
 #include "memory.h"
-#include "pt.h"
+#include "pt_work.h"
 #include "vcpu.h"
 
 long hc_set_trap_table(u64 list, u64 a2, u64 a3, u64 a4, u64 a5)
@@ -230,8 +230,12 @@ int vcpu_set_context(struct vcpu *v, const struct vcpu_guest_context *c)
         rc = mm_initial_root(v, MFN(c->ctrlreg[1] >> PAGE_SHIFT), true);
     if (rc) {
         (void)gdt_set(v, NULL, 0);
-        if (v->root_kernel.v != MFN_INVALID.v)
-            pt_put_type(v->domain->mm, v->root_kernel);
+        if (v->root_kernel.v != MFN_INVALID.v) {
+            if (rc == -XEN_ERESTART)
+                pt_work_keep(v->domain->mm, frame_of(v->root_kernel), FT_L4);
+            else
+                pt_put_type(v->domain->mm, v->root_kernel);
+        }
         v->root_kernel = MFN_INVALID;
     }
     return rc;

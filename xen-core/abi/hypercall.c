@@ -7,7 +7,7 @@
 #include "arch/traps.h"
 #include "base/stats.h"
 #include "guest_copy.h"
-#include "pt.h"
+#include "pt_work.h"
 #include "ptwr.h"
 #include "vcpu.h"
 
@@ -57,13 +57,26 @@ static bool keeps_batch(u64 nr)
 
 #define RESULT_OFF offsetof(struct multicall_entry, result)
 
+#define ARGS_OFF offsetof(struct multicall_entry, args)
+
+/* The call of the entry @at is to be issued again: with these arguments. */
+static bool entry_again(u64 at)
+{
+    struct vcpu *v = current_vcpu();
+
+    if (!v->cont.set)
+        return true;
+    v->cont.set = false;
+    return !copy_to_guest(at + ARGS_OFF, v->cont.a, sizeof(v->cont.a));
+}
+
 static long hc_multicall(u64 list, u64 count, u64 a3, u64 a4, u64 a5)
 {
     struct mm_domain *mm = current_domain()->mm;
     long rc = 0;
 
     (void)a3; (void)a4; (void)a5;
-    if (!guest_range_ok(list, 64) || count > 65536 || !guest_range_ok(list, count * 64))
+    if (count > 65536 || !guest_range_ok(list, count * 64))
         return -XEN_EFAULT;
     if (!ptwr_on())
         pt_batch_begin();                        /* the old scheme did each call by itself */
@@ -71,23 +84,36 @@ static long hc_multicall(u64 list, u64 count, u64 a3, u64 a4, u64 a5)
         u64 at = list + i * 64, e[8];
         long r;
 
+        pt_charge(500);
+        if (pt_spent() && i) {
+            rc = hypercall_again(at, count - i, 0);
+            break;
+        }
+
         stat_inc(multicall_entries);
         if (guest_read(e, at, 56)) {
             rc = -XEN_EFAULT;
             break;
         }
-        if (!keeps_batch(e[0]))
-            pt_batch_commit(mm);
+        if (!keeps_batch(e[0]) && pt_batch_commit(mm)) {
+            rc = hypercall_again(at, count - i, 0);
+            break;
+        }
         pt_batch_token(at + RESULT_OFF);
         r = e[0] == __HYPERVISOR_multicall || e[0] == __HYPERVISOR_iret ? -XEN_EINVAL
             : dispatch(e[0], e[2], e[3], e[4], e[5], e[6]);
+        if (unlikely(r == -XEN_ERESTART)) {
+            rc = entry_again(at) ? hypercall_again(at, count - i, 0) : -XEN_EFAULT;
+            break;
+        }
         if (ptwr_on() ? copy_to_guest(at + RESULT_OFF, &r, 8) : !raw_write64(at + RESULT_OFF, (u64)r)) {
             rc = -XEN_EFAULT;
             break;
         }
         tlb_poll();
     }
-    pt_batch_end(mm);
+    if (unlikely(pt_batch_end(mm)) && !rc)
+        rc = hypercall_again(list + count * 64, 0, 0);
     return rc;
 }
 
@@ -100,6 +126,59 @@ void env_ptwr_bad_entry(void)
     domain_crash(current_vcpu() ? current_domain() : dom0, "a writable page table was left with an entry that is not acceptable");
 }
 
+/* What a vCPU has left over from earlier hypercalls goes first. */
+static int finish_earlier(struct mm_domain *mm)
+{
+    int rc;
+
+    if (ptwr_on())
+        ptwr_enter(mm, STAT_ptwr_flush_other);
+    rc = pt_work_resume(mm);
+    if (ptwr_on())
+        ptwr_exit(mm);
+    return rc;
+}
+
+static void settle(struct mm_domain *mm)
+{
+    if (ptwr_on())
+        ptwr_enter(mm, STAT_ptwr_flush_other);
+    pt_work_settle(mm);
+    if (ptwr_on())
+        ptwr_exit(mm);
+}
+
+/* The guest finds itself before its SYSCALL, with the arguments for the rest of the work. */
+static void again(struct vcpu *v, struct cpu_regs *regs)
+{
+    stat_inc(hc_again);
+    regs->rip -= 2;
+    if (v->cont.set) {
+        regs->rdi = v->cont.a[0];
+        regs->rsi = v->cont.a[1];
+        regs->rdx = v->cont.a[2];
+        v->cont.set = false;
+    }
+}
+
+static void hypercall(struct vcpu *v, struct cpu_regs *regs)
+{
+    long r = 0;
+
+    pt_work_start();
+    if (pt_work_attention())
+        r = finish_earlier(v->domain->mm);
+    if (likely(!r)) {
+        r = dispatch(regs->rax, regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8);
+        if (pt_work_attention() && r != -XEN_ERESTART)
+            settle(v->domain->mm);
+    }
+    if (unlikely(r == -XEN_ERESTART))
+        again(v, regs);
+    else if (likely(regs->vector))              /* else the call replaced the registers (iret) */
+        regs->rax = (u64)r;
+}
+
 bool syscall_handler(struct cpu_regs *regs)
 {
     struct vcpu *v = current_vcpu();
@@ -109,12 +188,8 @@ bool syscall_handler(struct cpu_regs *regs)
         if (!syscall_bounce(v, regs, &v->cb_syscall))
             inject_exception(v, regs, 6, 0);
     } else {
-        long r;
-
         stat_inc(exit_hypercall);
-        r = dispatch(regs->rax, regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8);
-        if (likely(regs->vector))               /* else the call replaced the registers (iret) */
-            regs->rax = (u64)r;
+        hypercall(v, regs);
     }
     exit_to_guest(regs);
     return regs->vector == 0x100 && canonical(regs->rip);

@@ -10,7 +10,7 @@
 #include "base/env.h"
 #include "boot/boot.h"
 #include "memory.h"
-#include "pt.h"
+#include "pt_work.h"
 
 static long memory_map(struct domain *d, u64 arg, bool machine)
 {
@@ -31,8 +31,13 @@ static long memory_map(struct domain *d, u64 arg, bool machine)
     return copy_to_guest(arg, &m, sizeof(m));
 }
 
-/* The guest returns frames; the result is how many extents were done. */
-static long decrease(struct domain *d, u64 arg)
+/* The upper bits of @cmd say how many extents were done by earlier parts of the same call. */
+#ifndef MEMOP_EXTENT_SHIFT
+#define MEMOP_EXTENT_SHIFT 6
+#endif
+
+/* The guest returns frames, from extent @first on; the result is how many extents were done. */
+static long decrease(struct domain *d, u64 arg, u64 first)
 {
     struct xen_memory_reservation r;
     u64 i;
@@ -43,7 +48,7 @@ static long decrease(struct domain *d, u64 arg)
         return -XEN_ESRCH;
     if (r.extent_order > 9)
         return -XEN_EPERM;
-    for (i = 0; i < r.nr_extents; i++) {
+    for (i = first; i < r.nr_extents; i++) {
         u64 mfn;
 
         if (copy_from_guest(&mfn, (u64)r.extent_start.p + i * 8, 8))
@@ -52,6 +57,9 @@ static long decrease(struct domain *d, u64 arg)
             if (mm_release_page(d, mfn + k))
                 return (long)i;
         tlb_poll();
+        pt_charge(500u << r.extent_order);
+        if (pt_spent() && i + 1 < r.nr_extents)
+            return hypercall_again(XENMEM_decrease_reservation | (i + 1) << MEMOP_EXTENT_SHIFT, arg, 0);
     }
     return (long)i;
 }
@@ -59,9 +67,10 @@ static long decrease(struct domain *d, u64 arg)
 long hc_memory_op(u64 cmd, u64 arg, u64 a3, u64 a4, u64 a5)
 {
     struct domain *d = current_domain();
+    u64 first = cmd >> MEMOP_EXTENT_SHIFT;
 
     (void)a3; (void)a4; (void)a5;
-    switch (cmd) {
+    switch (cmd & ((1u << MEMOP_EXTENT_SHIFT) - 1)) {
     case XENMEM_machine_memory_map:
         return memory_map(d, arg, true);
     case XENMEM_memory_map:
@@ -77,7 +86,7 @@ long hc_memory_op(u64 cmd, u64 arg, u64 a3, u64 a4, u64 a5)
     case XENMEM_maximum_reservation:
         return (long)d->nr_pages;
     case XENMEM_decrease_reservation:
-        return decrease(d, arg);
+        return decrease(d, arg, first);
     case XENMEM_increase_reservation:
     case XENMEM_populate_physmap:
         return 0;                                /* no extent could be allocated */
@@ -142,6 +151,9 @@ static long refuse(unsigned i, u64 arg, u32 count)
         if (copy_to_guest(arg + (u64)k * refused[i].size + refused[i].at, &refused[i].status, sizeof(s16)))
             return -XEN_EFAULT;
         tlb_poll();
+        pt_charge(500);
+        if (pt_spent() && k + 1 < count)
+            return hypercall_again(refused[i].op, arg + (k + 1ull) * refused[i].size, count - k - 1);
     }
     return 0;
 }

@@ -12,7 +12,7 @@
 #include "boot/boot_internal.h"
 #include "console.h"
 #include "pt_string.h"
-#include "tlb.h"
+#include "pt_work.h"
 
 #define CHUNK 128
 
@@ -36,6 +36,9 @@ long hc_console_io(u64 cmd, u64 count, u64 buf, u64 a4, u64 a5)
             tlb_poll();
             if (load_relaxed(&current_domain()->dying))
                 break;
+            pt_charge(20000);
+            if (pt_spent() && done < n)
+                return hypercall_again(cmd, (u64)(n - done), buf + (u64)done);
         }
         return 0;
     case CONSOLEIO_read:

@@ -6,7 +6,7 @@
 #include "base/stats.h"
 #include "guest_copy.h"
 #include "memory.h"
-#include "pt.h"
+#include "pt_work.h"
 #include "ptwalk.h"
 #include "ptwr.h"
 #include "vcpu.h"
@@ -39,6 +39,10 @@ static int plain_write(struct domain *d, mfn_t mfn, unsigned idx, u64 val, bool 
     return 0;
 }
 
+/* The operation is done, but a tree that it dropped is not all taken down: the guest may rely on that, so its hypercall ends
+ * only when it is. */
+enum { DONE_AGAIN = 1 };
+
 static int update_entry(struct domain *d, u64 ptr, u64 val, bool keep_ad)
 {
     mfn_t mfn = MFN((ptr & PTE_MFN_MASK) >> PAGE_SHIFT);
@@ -57,7 +61,7 @@ static int update_entry(struct domain *d, u64 ptr, u64 val, bool keep_ad)
                        : plain_write(d, mfn, idx, val, keep_ad);
 
         if (likely(rc != -XEN_EAGAIN))
-            return rc;
+            return unlikely(ty != FT_L1) && !rc && pt_work_attention() ? DONE_AGAIN : rc;
         if (tries == 1000000)
             return -XEN_EBUSY;
         tlb_poll();
@@ -65,16 +69,31 @@ static int update_entry(struct domain *d, u64 ptr, u64 val, bool keep_ad)
     }
 }
 
+/* A list that was begun before has this bit in its count and the number of operations done in *@done_ptr. */
+#ifndef MMU_UPDATE_PREEMPTED
+#define MMU_UPDATE_PREEMPTED (1u << 31)
+#endif
+
+static int done_before(u64 *count, u64 done_ptr, u32 *done)
+{
+    if (likely(!(*count & MMU_UPDATE_PREEMPTED)))
+        return 0;
+    *count &= ~(u64)MMU_UPDATE_PREEMPTED;
+    return done_ptr && copy_from_guest(done, done_ptr, sizeof(*done)) ? -XEN_EFAULT : 0;
+}
+
 static long mmu_update(u64 list, u64 count, u64 done_ptr, u64 domid, u64 a5)
 {
     struct domain *d = current_domain();
+    u32 before = 0;
     u64 i;
-    int rc = 0;
+    int rc;
 
     (void)a5;
     stat_inc(hc_mmu_update);
-    if (count & (1u << 31))                     /* MMU_UPDATE_PREEMPTED: ours never is */
-        return -XEN_EINVAL;
+    rc = done_before(&count, done_ptr, &before);
+    if (unlikely(rc))
+        return rc;
     if (unlikely(foreign_ok(domid & 0xffff, d) || domid >> 16))
         return -XEN_ESRCH;
     if (unlikely(count > 1u << 20 || !guest_range_ok(list, count * 16)))
@@ -103,19 +122,31 @@ static long mmu_update(u64 list, u64 count, u64 done_ptr, u64 domid, u64 a5)
         default:
             rc = -XEN_ENOSYS;
         }
-        if (unlikely(rc))
+        if (unlikely(rc)) {
+            if (rc == DONE_AGAIN) {
+                i++;
+                rc = -XEN_ERESTART;
+            }
             break;
-        if (unlikely(!(i & 31)))
+        }
+        if (unlikely((i & 31) == 31)) {
             tlb_poll();
+            pt_charge(32 * 500);
+            if (pt_spent() && i + 1 < count) {
+                i++;
+                rc = -XEN_ERESTART;
+                break;
+            }
+        }
     }
     stat_add(hc_mmu_update_entries, i);
     if (unlikely(done_ptr)) {
-        u32 done = (u32)i;
+        u32 done = before + (u32)i;
 
         if (copy_to_guest(done_ptr, &done, sizeof(done)) && !rc)
             rc = -XEN_EFAULT;
     }
-    return rc;
+    return unlikely(rc == -XEN_ERESTART) ? hypercall_again(list + i * 16, (count - i) | MMU_UPDATE_PREEMPTED, done_ptr) : rc;
 }
 
 /* TLB flushes that guests ask for ---------------------------------------------------------------- */
@@ -207,8 +238,8 @@ int mm_new_root(struct vcpu *v, mfn_t mfn, bool user)
         rc = pt_get_type(mm, mfn, FT_L4);
         if (rc)
             return rc;
-        if (user)
-            pt_mark_user_root(mm, frame_of(mfn));
+        if (user && pt_mark_user_root(mm, frame_of(mfn)))
+            return -XEN_ERESTART;
     }
     *root = mfn;
     if (!user)
@@ -224,8 +255,8 @@ int mm_initial_root(struct vcpu *v, mfn_t mfn, bool user)
 
     if (rc)
         return rc;
-    if (user)
-        pt_mark_user_root(v->domain->mm, frame_of(mfn));
+    if (user && pt_mark_user_root(v->domain->mm, frame_of(mfn)))
+        return -XEN_ERESTART;
     *(user ? &v->root_user : &v->root_kernel) = mfn;
     return 0;
 }
@@ -297,11 +328,15 @@ static int one_op(struct vcpu *v, const struct mmuext_op *op)
 static long mmuext_op(u64 list, u64 count, u64 done_ptr, u64 domid, u64 a5)
 {
     struct vcpu *v = current_vcpu();
+    u32 before = 0;
     u64 i;
-    int rc = 0;
+    int rc;
 
     (void)a5;
     stat_inc(hc_mmuext_op);
+    rc = done_before(&count, done_ptr, &before);
+    if (unlikely(rc))
+        return rc;
     if (unlikely(foreign_ok(domid & 0xffff, v->domain)))
         return -XEN_ESRCH;
     if (unlikely(count > 1u << 20 || !guest_range_ok(list, count * sizeof(struct mmuext_op))))
@@ -317,13 +352,21 @@ static long mmuext_op(u64 list, u64 count, u64 done_ptr, u64 domid, u64 a5)
         if (rc)
             break;
         tlb_poll();
+        pt_charge(1000);
+        if ((pt_spent() && i + 1 < count) || pt_work_attention()) {
+            i++;
+            rc = -XEN_ERESTART;
+            break;
+        }
     }
     if (done_ptr) {
-        u32 done = (u32)i;
+        u32 done = before + (u32)i;
 
         if (copy_to_guest(done_ptr, &done, sizeof(done)) && !rc)
             rc = -XEN_EFAULT;
     }
+    if (unlikely(rc == -XEN_ERESTART))
+        return hypercall_again(list + i * sizeof(struct mmuext_op), (count - i) | MMU_UPDATE_PREEMPTED, done_ptr);
     return rc == -XEN_EAGAIN ? -XEN_EINVAL : rc;
 }
 

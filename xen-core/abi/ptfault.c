@@ -13,6 +13,7 @@
 #include "emulate/op.h"
 #include "guest_copy.h"
 #include "memory.h"
+#include "pt_work.h"
 #include "ptwalk.h"
 #include "ptwr.h"
 #include "vcpu.h"
@@ -31,6 +32,7 @@ struct mm_vcpu {
     unsigned spurious;
     struct soft_tlb tlb[SOFT_TLB];
     struct decoded code[DECODE];
+    struct pt_work work;
 };
 _Static_assert(sizeof(struct mm_vcpu) <= PAGE_SIZE, "one page a vCPU");
 
@@ -45,6 +47,8 @@ void *mm_vcpu_create(void)
         m->code[i].rip = NO_RIP;
     return m;
 }
+
+struct pt_work *mm_vcpu_work(void *mm) { return &((struct mm_vcpu *)mm)->work; }
 
 void mm_vcpu_flushed(struct vcpu *v) { ((struct mm_vcpu *)v->mm)->gen++; }
 
@@ -170,6 +174,11 @@ static inline __attribute__((always_inline)) bool emulate_write(struct vcpu *v, 
         goto reflect;
     rc = pt_emulate(v->domain->mm, f, (unsigned)ea & 4095, insn, regs);
     if (unlikely(rc)) {
+        if (rc == -XEN_ERESTART) {              /* what is in the way goes first; the guest repeats its write */
+            pt_work_start();
+            (void)pt_work_resume(v->domain->mm);
+            return true;
+        }
         if (rc == -XEN_EAGAIN && retry(v, regs->rip, addr))
             return true;
         goto reflect;

@@ -60,7 +60,7 @@ static long register_info(struct vcpu *v, u64 arg)
         v->info_mfn = MFN(r.mfn);
     unlock();
     if (rc)
-        return -XEN_EINVAL;
+        return rc == -XEN_ERESTART ? rc : -XEN_EINVAL;
     new = (vcpu_info_t *)((char *)env_map(MFN(r.mfn)) + r.offset);
     old = v->info;
     memcpy(new, old, sizeof(*new));

@@ -25,7 +25,8 @@ struct cpu_info {
     struct vcpu *current;      /* the vCPU whose state is loaded, NULL before the first; own CPU only */
     u32 cpu;                   /* this CPU's number, constant */
     u32 work;                  /* WORK_* bits, set by own CPU only, looked at before returning to a guest */
-    u64 spare[2];
+    struct pt_work *pt_work;   /* the vCPU's, see pt_work.h */
+    u64 spare;
     u64 stats[ENV_STATS_MAX];  /* event counters, see base/stats.h: here each costs three instructions */
 };
 _Static_assert(sizeof(struct cpu_regs) == 168, "entry.S and the public ABI rely on this order");

@@ -17,8 +17,11 @@ static inline void env_flush_local(void) { write_cr3(read_cr3()); }   /* guest e
 static inline void env_invlpg_local(u64 va) { invlpg(va); }
 static inline void env_send_tlb_ipi(unsigned cpu) { apic_send_ipi(cpu, VEC_TLB); }
 static inline void env_kick(unsigned cpu) { apic_send_ipi(cpu, VEC_KICK); }
+static inline bool env_preempt(void) { return false; }
+static inline struct pt_work *env_work(void) { return cpu_info()->pt_work; }
 static inline u64 env_now(void) { return now_ns(); }
 
+#define ENV_BUDGET       400000u         /* half of what no hypercall may exceed */
 #define ENV_OWN_STATS    (cpu_info()->stats)
 #define ENV_STATS(cpu)   (cpu_info_of(cpu)->stats)
 #define FRAME_TABLE ((struct frame *)FRAMETABLE_VIRT)
