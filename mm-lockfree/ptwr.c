@@ -115,7 +115,6 @@ static void close_slot(struct mm_domain *d, struct ptwr_slot *s)
     u32 changed = 0;
     bool ok;
 
-    atomic_faa32(&d->ptwr->seq, 1);
     set_bits(s->map_pte, 0, PTE_RW);
     flush_domain();                                                   /* W2 */
     ok = revalidate(d, s, &changed);
@@ -245,7 +244,6 @@ bool ptwr_open_fault(struct mm_domain *d, mfn_t root, struct frame *f, u64 addr)
             goto emulate;
     } while (!atomic_cas64(&f->fw, &w, (w | FW_BUSY) & ~FW_VALID));
     frame_drain_k(f);
-    atomic_faa32(&p->seq, 1);
     atomic_xchg32(&p->opening, 1);                                    /* W3 */
     while (load_acquire(&p->accessors)) {
         tlb_poll();
@@ -282,13 +280,13 @@ bool ptwr_fault(struct mm_domain *d, mfn_t root, u64 addr, u32 error)
     bool hit = false;
     mfn_t l2;
 
-    /* The usual fault has nothing to do with this: no lock for it, as long as nothing was opened or closed meanwhile. */
-    u32 seq = load_acquire(&p->seq);
+    /* The usual fault has nothing to do with this: no lock for it, as long as nothing was opened meanwhile. */
     if (!any_open(p)) {
         if (pt_walk_permits(d, root, addr, error))
             return true;
-        /* In the order opposite to ptwr_open_fault()'s and close_slot()'s stores: who opened or closed meanwhile is seen. */
-        if (!load_acquire(&p->opening) && !any_open(p) && load_acquire(&p->seq) == seq)               /* W4 */
+        /* In the order opposite to ptwr_open_fault()'s stores: a table opened meanwhile is seen.  None was closed since then,
+         * as closing waits for this CPU's flush. */
+        if (!load_acquire(&p->opening) && !any_open(p))                                               /* W4 */
             return false;
     }
     lock(p);

@@ -17,9 +17,8 @@
  * Pairs       W1: L2 entry cleared -> all CPUs flushed -> mapping made writable; W2: mapping made read-only -> all CPUs
  *             flushed -> entries compared.
  *             W3: accessors raised (locked) -> opening and slots read, vs. opening set (locked) -> accessors read.
- *             W4: seq raised -> opening set -> hook changed -> slot stored -> opening cleared (close: seq raised -> hook
- *             restored -> slot cleared), vs. seq read -> fault looked at -> opening, slots, seq read: a fault that lay under
- *             an unhooked entry finds one of them changed.
+ *             W4: opening set -> hook changed -> slot stored -> opening cleared, vs. fault looked at -> opening read -> slots
+ *             read: a fault that lay under a table just being unhooked finds one of them set.
  * Progress    blocking: one operation of a domain at a time. */
 #ifndef PT_PTWR_H
 #define PT_PTWR_H
@@ -40,7 +39,6 @@ struct ptwr_slot {
 struct ptwr_dom {
     u32 lock __cacheline;
     u32 owner;                 /* CPU + 1 that holds it */
-    u32 seq;                   /* raised by every open and close */
     u32 opening;               /* a table is about to be opened: no new accessor may start */
     u32 accessors;             /* CPUs inside a guest copy that started while nothing was open */
     struct ptwr_slot slot[2];

@@ -94,6 +94,11 @@ const struct directed mc_directed[] = {
       "btr(k1,b1) btr(k1,c1) pin2(b1) >> upd(a0,1,b1,h) | upd(a0,2,b1,h) gr(3) | upd(b1,0,-) upd(b1,1,-) upd(k1,c1,c1,w)" },
     { "join-twice-user",
       "btr(k1,b1) btr(k1,c1) pin2(b1) >> upd(a0,1,b1,h) | upd(a0,2,b1,h) user gr(3) | upd(b1,0,-) upd(b1,1,-) upd(k1,c1,c1,w)" },
+    { "work-batch-claim", "preempt=2: btr(k1,b1) btr(k1,c1) pin2(b1) unpin(b1) >> bb btr(k1,c2) pin1(c2) pin2(b1) be unpin(b1) | gr(4)" },
+    { "work-slot-race", "preempt=2: btr(k1,b1) btr(k1,c1) >> upd(a0,1,b1,h) upd(a0,1,-) | upd(a0,1,b0,h) upd(a0,1,-)" },
+    { "user-root-high",
+      "watch=d1,c1,d0: btr(k1,r2) btr(k1,a1) btr(k1,b1) btr(k1,c1) pin4(r2) upd(c1,0,-) >> ubase(r2) user gw(4,0,-) nop "
+      "| upd(k1,d1,-) pin1(d1)" },
     { "work-ptwr", "ptwr preempt=2 watch=c1,c0,k1: btr(k1,b1) pin2(b1) unpin(b1) upd(k1,b1,b1,w) | gw(5,2,b1,w) gw(5,2,-)" },
     /* pt_update=ptwr */
     { "ptwr-open", "ptwr watch=c1,c0,k1: gw(5,2,d2,w) upd(c0,0,-) | gr(0) gr(1)" },
