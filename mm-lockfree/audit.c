@@ -136,7 +136,7 @@ static void link(struct audit *a, const struct frame *t, int level, int i, u64 e
     c->hint++;
     if (!(c->fw & FW_VALID) || fw_type(c->fw) != want)
         wrong(a, pte_mfn(e), "named as a table: type", -1, want, fw_type(c->fw));
-    else if (has_meta(c) && has_meta(t))
+    else if (has_meta(c) && valid_table(t) && has_meta(t))       /* a suspended table's marks are its item's */
         check_marks(a, t, level, i, c);
 }
 
@@ -218,13 +218,27 @@ static void suspended(struct audit *a, struct frame *f, bool up)
     a->parked += a->pass == PASS_T;
 }
 
+static bool on_stack(const struct pt_work *w, int root)
+{
+    for (unsigned i = 0; i < w->depth; i++)
+        if (w->at[i].root == root)
+            return true;
+    return false;
+}
+
 static void work_refs(struct audit *a, const struct pt_work *w)
 {
     for (unsigned i = 0; i < 2; i++)
         if (w->keep[i].f && !w->keep[i].rc)
             audit_ref(a, frame_mfn(w->keep[i].f), (enum frame_type)w->keep[i].ty);
+    for (unsigned i = 0; i < w->n && w->state == WORK_DONE; i++)     /* results that the owner has not taken */
+        if (!w->root[i].pin && !w->root[i].rc)
+            audit_ref(a, frame_mfn(w->root[i].f), (enum frame_type)w->root[i].ty);
     if (w->state != WORK_PARKED)
         return;
+    for (unsigned i = 0; i < w->n; i++)                               /* those of roots that are done already */
+        if (!w->root[i].pin && w->root[i].begun && !w->root[i].rc && !on_stack(w, (int)i))
+            audit_ref(a, frame_mfn(w->root[i].f), (enum frame_type)w->root[i].ty);
     for (unsigned i = 0; i < w->depth; i++) {
         const struct pt_level *lv = &w->at[i];
 
@@ -234,7 +248,7 @@ static void work_refs(struct audit *a, const struct pt_work *w)
             frame_of(pte_mfn(load_relaxed((u64 *)frame_map(lv->f) + lv->i)))->hint++;
     }
     for (unsigned i = 0; i < w->n; i++)
-        if (pt_root_waits(w, i))
+        if (!w->root[i].begun)
             suspended(a, w->root[i].f, true);
 }
 

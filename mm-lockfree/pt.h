@@ -42,7 +42,7 @@ struct pt_meta {
     u64 back;                /* L1: machine address of the one L2 entry naming it; BACK_NONE, BACK_MANY */
     struct rcu_head rcu;
 };
-#define BACK_NONE 0ull
+#define BACK_NONE (~0ull)        /* no address of an entry: 0 is one */
 #define BACK_MANY 1ull
 
 static inline struct pt_meta *pt_meta(const struct frame *f) { return (struct pt_meta *)load_acquire(&f->meta); }

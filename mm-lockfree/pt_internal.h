@@ -24,6 +24,8 @@ void pt_unhang(mfn_t l1, mfn_t l2, unsigned idx);
 /* The frame that entry @e of a table of @level, 2 to 4, may name as a table of @d's; NULL: none. */
 struct frame *pt_child(struct mm_domain *d, u64 e, int level);
 
+/* Does changing idle(@last) into @ty need old translations gone? */
+bool pt_needs_flush(const struct frame *f, enum frame_type last, enum frame_type ty);
 /* Makes translations of idle(@last) @f harmless for its life as @ty.  True: it took a flush. */
 bool pt_flush_for(const struct frame *f, enum frame_type last, enum frame_type ty);
 /* The meta of the table to be, with marks that cover @m and, without a flush, its last life.  NULL: no memory. */
@@ -51,7 +53,7 @@ static inline int pt_suspended(struct frame *f)
  * On -XEN_ERESTART the repetition finds the reference kept. */
 int pt_work_up(struct mm_domain *d, struct frame *f, enum frame_type ty, enum frame_type last);
 /* Takes down the table @f, of level 2 to 4, now or later. */
-void pt_work_down(struct mm_domain *d, struct frame *f, enum frame_type ty);
+void pt_work_down(struct mm_domain *d, struct frame *f);
 
 /* Keeps a reference (@rc 0) or a failure for the repetition of this hypercall. */
 void pt_keep_result(struct mm_domain *d, struct frame *f, enum frame_type ty, int rc);

@@ -5,9 +5,9 @@
 static bool is_table(enum frame_type t) { return t >= FT_L1 && t <= FT_L4; }
 static int level_of(enum frame_type t) { return (int)t - FT_L1 + 1; }
 
-/* Does changing idle(@last) into @ty need old translations gone?  From a table always (it may be cached as one);
- * from writable to anything else; a frame without type says so by its meta (see frame_up_failed). */
-static bool needs_flush(const struct frame *f, enum frame_type last, enum frame_type ty)
+/* From a table always (it may be cached as one); from writable to anything else; a frame without type says so by its meta
+ * (see frame_up_failed). */
+bool pt_needs_flush(const struct frame *f, enum frame_type last, enum frame_type ty)
 {
     if (last == FT_NONE)
         return load_relaxed(&f->meta) != 0 && ty != FT_NONE;
@@ -18,7 +18,7 @@ bool pt_flush_for(const struct frame *f, enum frame_type last, enum frame_type t
 {
     struct tlb_set set;
 
-    if (!needs_flush(f, last, ty))
+    if (!pt_needs_flush(f, last, ty))
         return false;
     tlb_set_clear(&set);
     tlb_collect(&set, f, last);
@@ -52,6 +52,7 @@ static u64 choose_as(struct mm_domain *d, struct frame *f)
         if (as != AS_NONE && as != AS_ANY)
             return as;
     }
+    BUG_ON(frame_mfn(f).v == AS_NONE);           /* no domain has frame 0 */
     return frame_mfn(f).v;
 }
 
@@ -248,7 +249,7 @@ void pt_put_type(struct mm_domain *d, mfn_t mfn)
         return;
     ty = fw_type(load_relaxed(&f->fw));
     if (is_tree(ty)) {
-        pt_work_down(d, f, ty);
+        pt_work_down(d, f);
     } else if (ty == FT_L1) {
         struct pt_meta *meta = pt_meta(f);
 
@@ -282,7 +283,7 @@ int pt_pin(struct mm_domain *d, mfn_t mfn, enum frame_type ty)
     }
     rc = get_t_wait(d, f, ty, &last);
     if (rc > 0) {
-        if (needs_flush(f, last, ty) && pt_batch_park(f, ty, last)) {
+        if (pt_needs_flush(f, last, ty) && pt_batch_park(f, ty, last)) {
             stat_inc(pin);
             return 0;
         }

@@ -21,75 +21,77 @@ static struct pt_marks marks_of(const struct pt_level *lv, unsigned i)
     return pt_marks_below(m, level_of(lv->ty), i);
 }
 
-static void root_done(struct pt_work *w, int rc) { w->root[w->cur].rc = rc; }
-
-/* The table on top is a failure: whoever it was for fails too. */
-static void failed(struct pt_work *w, int rc)
+/* The way up of which @rc is the end was for root @root, or for the table on top, which fails too. */
+static void failed(struct pt_work *w, int root, int rc)
 {
-    struct pt_level *lv;
-
-    w->rc = rc;
-    if (!w->depth) {
-        root_done(w, rc);
+    if (root >= 0) {
+        w->root[root].rc = rc;
         return;
     }
-    lv = top(w);
-    lv->failed = lv->down = true;
+    w->rc = rc;
+    top(w)->failed = top(w)->down = true;
+}
+
+static struct pt_level *push(struct pt_work *w)
+{
+    BUG_ON(w->depth == PT_DEPTH_MAX);
+    return &w->at[w->depth++];
 }
 
 /* @f is claimed for this item as @ty. */
-static void begin_up(struct mm_domain *d, struct pt_work *w, struct frame *f, enum frame_type ty, enum frame_type last,
-                     bool flushed)
+static void begin_up(struct mm_domain *d, struct pt_work *w, struct frame *f, enum frame_type ty, enum frame_type last, int root)
 {
-    struct pt_marks m = w->depth ? marks_of(top(w), top(w)->i) : (struct pt_marks){ AS_NONE, false };
+    struct pt_marks m = root < 0 ? marks_of(top(w), top(w)->i) : (struct pt_marks){ AS_NONE, false };
     struct pt_meta *meta;
 
-    if (!flushed && pt_flush_for(f, last, ty))
+    if (root < 0 && pt_flush_for(f, last, ty))
         pt_charge(COST_FLUSH);
     meta = pt_meta_for(d, f, ty, last, m);
     if (!meta) {
         pt_forget(f);
-        failed(w, -XEN_ENOMEM);
+        failed(w, root, -XEN_ENOMEM);
         return;
     }
-    w->at[w->depth++] = (struct pt_level){ .f = f, .meta = meta, .ty = ty };
+    *push(w) = (struct pt_level){ .f = f, .meta = meta, .ty = ty, .root = (s8)root };
 }
 
 static void begin_down(struct pt_work *w, struct frame *f)
 {
     frame_drain_k(f);
-    w->at[w->depth++] = (struct pt_level){ .f = f, .meta = pt_meta(f), .ty = fw_type(load_relaxed(&f->fw)),
-                                           .i = PT_ENTRIES, .down = true };
+    *push(w) = (struct pt_level){ .f = f, .meta = pt_meta(f), .ty = fw_type(load_relaxed(&f->fw)), .root = -1,
+                                  .i = PT_ENTRIES, .down = true };
 }
 
 static void end_up(struct pt_work *w)
 {
     struct pt_level *lv = top(w);
-    bool pin = w->depth == 1 && w->root[w->cur].pin;
+    int root = lv->root;
 
-    pt_publish(lv->f, lv->meta, pin);
+    pt_publish(lv->f, lv->meta, root >= 0 && w->root[root].pin);
     w->depth--;
-    if (w->depth)
+    if (root < 0)
         top(w)->held = true;
-    else
-        root_done(w, 0);
 }
 
 static void end_down(struct pt_work *w)
 {
     struct pt_level *lv = top(w);
 
-    if (lv->failed) {
-        pt_meta_retire(lv->meta);
-        pt_forget(lv->f);
-        w->depth--;
-        failed(w, w->rc);
+    w->depth--;
+    if (!lv->failed) {
+        pt_down_done(lv->f, lv->meta);
         return;
     }
-    pt_down_done(lv->f, lv->meta);
-    w->depth--;
-    if (!w->depth)
-        root_done(w, 0);
+    pt_meta_retire(lv->meta);
+    pt_forget(lv->f);
+    failed(w, lv->root, w->rc);
+}
+
+/* The table on top is no good: it goes down from where it is. */
+static void refuse(struct pt_work *w, int rc)
+{
+    w->rc = rc;
+    top(w)->failed = top(w)->down = true;
 }
 
 /* Steps ------------------------------------------------------------------------------------------------------- */
@@ -105,7 +107,7 @@ static int step_up_l1(struct mm_domain *d, struct pt_work *w)
     if (rc == -XEN_ERESTART)
         return rc;
     if (rc)
-        failed(w, rc);
+        refuse(w, rc);
     else
         end_up(w);
     return MORE;
@@ -123,17 +125,18 @@ static int acquire(struct mm_domain *d, struct pt_work *w, u64 e)
         lv->held = true;
         return MORE;
     case GET_NEED_UP:
-        begin_up(d, w, f, ty, last, false);
+        begin_up(d, w, f, ty, last, -1);
         return MORE;
     case GET_BUSY:
         stat_inc(fw_busy_wait);
         if (load_relaxed(&f->fw) & FW_SUSP)
             return pt_suspended(f);
+        pt_charge(COST_ENTRY);                   /* who has it may be waiting for us: not for ever */
         tlb_poll();
         cpu_relax();
         return MORE;
     default:
-        failed(w, -XEN_EINVAL);
+        refuse(w, -XEN_EINVAL);
         return MORE;
     }
 }
@@ -225,39 +228,45 @@ static int step_down(struct mm_domain *d, struct pt_work *w)
     return MORE;
 }
 
+/* One flush for all pins that were collected; a root that is none came alone, or came last. */
+static void flush_roots(struct pt_work *w)
+{
+    struct tlb_set set;
+
+    w->flushed = true;
+    tlb_set_clear(&set);
+    for (unsigned i = 0; i < w->n; i++)
+        if (pt_needs_flush(w->root[i].f, (enum frame_type)w->root[i].last, (enum frame_type)w->root[i].ty))
+            tlb_collect(&set, w->root[i].f, (enum frame_type)w->root[i].last);
+    tlb_flush_set(&set);
+    pt_charge(COST_FLUSH);
+}
+
 /* Begins with the next root, lower levels first: so no root waits for another one of this item.  0: there is none. */
 static int next_root(struct mm_domain *d, struct pt_work *w)
 {
-    for (; w->ty <= FT_L4; w->ty++, w->next = 0) {
-        while (w->next < w->n) {
-            struct pt_root *r = &w->root[w->next++];
+    int next = -1;
 
-            if (r->ty != w->ty)
-                continue;
-            w->cur = (u8)(w->next - 1);
-            if (r->down)
-                begin_down(w, r->f);
-            else                                 /* pins were flushed for together, see pt_batch_commit() */
-                begin_up(d, w, r->f, (enum frame_type)r->ty, (enum frame_type)r->last, r->pin);
-            return MORE;
-        }
-    }
-    return 0;
+    for (unsigned i = 0; i < w->n; i++)
+        if (!w->root[i].begun && (next < 0 || w->root[i].ty < w->root[next].ty))
+            next = (int)i;
+    if (next < 0)
+        return 0;
+    if (!w->flushed)
+        flush_roots(w);
+    w->root[next].begun = true;
+    begin_up(d, w, w->root[next].f, (enum frame_type)w->root[next].ty, (enum frame_type)w->root[next].last, next);
+    return MORE;
 }
 
 /* Runs and parks ------------------------------------------------------------------------------------------------ */
-
-bool pt_root_waits(const struct pt_work *w, unsigned i)
-{
-    return w->root[i].ty > w->ty || (w->root[i].ty == w->ty && i >= w->next);
-}
 
 static void park(struct pt_work *w)
 {
     for (unsigned i = 0; i < w->depth; i++)
         frame_suspend(w->at[i].f);
     for (unsigned i = 0; i < w->n; i++)
-        if (pt_root_waits(w, i))
+        if (!w->root[i].begun)
             frame_suspend(w->root[i].f);
     stat_inc(work_parked);
     store_release(&w->state, WORK_PARKED);                            /* Q1 */
@@ -277,16 +286,13 @@ static int run(struct mm_domain *d, struct pt_work *w)
         }
     } while (rc == MORE && (!w->depth || !pt_spent()));       /* what is all done is never parked */
     park(w);
+    env_work()->attention = true;
     return -XEN_ERESTART;
 }
 
-static int begin(struct mm_domain *d, struct pt_work *w)
+static void look_again(struct pt_work *w)
 {
-    w->next = 0;
-    w->ty = FT_L1;
-    w->depth = 0;
-    store_relaxed(&w->state, WORK_RUN);
-    return run(d, w);
+    w->attention = w->keep[0].f || w->keep[1].f || w->blocked || load_relaxed(&w->state) != WORK_IDLE;
 }
 
 /* The owner takes the results. */
@@ -295,13 +301,14 @@ static void collect(struct mm_domain *d, struct pt_work *w)
     unsigned n = w->n;
 
     w->n = 0;
+    w->flushed = false;
     store_relaxed(&w->state, WORK_IDLE);
     for (unsigned i = 0; i < n; i++) {
         struct pt_root *r = &w->root[i];
 
         if (r->pin && r->rc)
             env_batch_failed(r->token);
-        else if (!r->pin && !r->down)
+        else if (!r->pin)
             pt_keep_result(d, r->f, (enum frame_type)r->ty, r->rc);
     }
 }
@@ -312,7 +319,7 @@ static bool has(const struct pt_work *w, const struct frame *f)
         if (w->at[i].f == f)
             return true;
     for (unsigned i = 0; i < w->n; i++)
-        if (w->root[i].f == f && pt_root_waits(w, i))
+        if (w->root[i].f == f && !w->root[i].begun)
             return true;
     return false;
 }
@@ -366,7 +373,7 @@ int pt_work_resume(struct mm_domain *d)
             cpu_relax();
         }
     }
-    w->attention = w->keep[0].f || w->keep[1].f;
+    look_again(w);
     return 0;
 }
 
@@ -405,6 +412,7 @@ bool pt_take_kept(struct frame *f, enum frame_type ty, int *rc)
         if (w->keep[i].f == f && w->keep[i].ty == ty) {
             w->keep[i].f = NULL;
             *rc = w->keep[i].rc;
+            look_again(w);
             return true;
         }
     }
@@ -422,7 +430,7 @@ void pt_work_settle(struct mm_domain *d)
         if (f && !w->keep[i].rc)
             pt_put_type(d, frame_mfn(f));
     }
-    w->attention = w->blocked || load_relaxed(&w->state) != WORK_IDLE;
+    look_again(w);
 }
 
 /* Entry points of pt_type.c ------------------------------------------------------------------------------------------ */
@@ -433,47 +441,55 @@ void pt_note_blocked(struct frame *f)
     env_work()->attention = true;
 }
 
+/* Runs the owner's item, which it has in RUN. */
+static int run_own(struct mm_domain *d, struct pt_work *w)
+{
+    int rc = run(d, w);
+
+    if (!rc)
+        collect(d, w);
+    return rc;
+}
+
 int pt_work_up(struct mm_domain *d, struct frame *f, enum frame_type ty, enum frame_type last)
 {
     struct pt_work *w = env_work();
     int rc;
 
-    BUG_ON(load_relaxed(&w->state) != WORK_IDLE);
-    rc = pt_batch_commit(d);
-    if (rc) {
-        pt_forget(f);
-        return rc;
-    }
-    w->root[0] = (struct pt_root){ .f = f, .ty = (u8)ty, .last = (u8)last };
-    w->n = 1;
-    rc = begin(d, w);
-    if (rc) {
-        w->attention = true;
-        return rc;
-    }
-    w->n = 0;
-    store_relaxed(&w->state, WORK_IDLE);
-    return w->root[0].rc;
+    BUG_ON(load_relaxed(&w->state) != WORK_IDLE || w->n > PT_BATCH_MAX);
+    w->root[w->n++] = (struct pt_root){ .f = f, .ty = (u8)ty, .last = (u8)last };
+    store_relaxed(&w->state, WORK_RUN);
+    rc = run_own(d, w);
+    if (!rc)
+        BUG_ON(!pt_take_kept(f, ty, &rc));
+    return rc;
 }
 
-void pt_work_down(struct mm_domain *d, struct frame *f, enum frame_type ty)
+/* Makes this vCPU's item its own again, to put more on it. */
+static void take_own(struct mm_domain *d, struct pt_work *w)
+{
+    u32 state;
+
+    while ((state = load_acquire(&w->state)) != WORK_IDLE) {          /* Q1 */
+        if (state == WORK_DONE) {
+            collect(d, w);
+        } else if (take(w)) {
+            return;
+        } else {
+            tlb_poll();
+            cpu_relax();
+        }
+    }
+    store_relaxed(&w->state, WORK_RUN);
+}
+
+void pt_work_down(struct mm_domain *d, struct frame *f)
 {
     struct pt_work *w = env_work();
 
-    /* The rare case that the item is in use: it goes first. */
-    (void)pt_batch_commit(d);
-    while (load_relaxed(&w->state) != WORK_IDLE) {
-        pt_work_start();
-        (void)pt_work_resume(d);
-    }
-    w->root[0] = (struct pt_root){ .f = f, .ty = (u8)ty, .down = true };
-    w->n = 1;
-    if (begin(d, w)) {
-        w->attention = true;
-        return;
-    }
-    w->n = 0;
-    store_relaxed(&w->state, WORK_IDLE);
+    take_own(d, w);
+    begin_down(w, f);
+    (void)run_own(d, w);
 }
 
 /* Batches ------------------------------------------------------------------------------------------------------------ */
@@ -510,20 +526,10 @@ bool pt_batch_park(struct frame *f, enum frame_type ty, enum frame_type last)
 int pt_batch_commit(struct mm_domain *d)
 {
     struct pt_work *w = env_work();
-    struct tlb_set set;
-    int rc;
 
     if (!pt_batch_pending())
         return 0;
     stat_inc(batch_commit);
-    tlb_set_clear(&set);
-    for (unsigned i = 0; i < w->n; i++)
-        tlb_collect(&set, w->root[i].f, (enum frame_type)w->root[i].last);
-    tlb_flush_set(&set);
-    rc = begin(d, w);
-    if (rc)
-        w->attention = true;
-    else
-        collect(d, w);
-    return rc;
+    store_relaxed(&w->state, WORK_RUN);
+    return run_own(d, w);
 }

@@ -7,6 +7,7 @@
  *
  * State       at[0..depth): the tables from a root down to where the work is, each BUSY for the item; entries [0, i) of
  *             each hold their references.  Going up i rises, going down it falls; a failed way up turns into a way down.
+ *             A tree that is dropped goes on top of what is there: ways down never wait.
  *             root[]: type changes to begin with; the pins that a multicall collects are such roots and share one flush.
  *             state: IDLE -> RUN (owner) -> DONE | PARKED;  PARKED -> RUN (any CPU, CAS) -> DONE | PARKED;  DONE -> IDLE
  *             (owner, who takes the results).  While PARKED each frame of the item is SUSP besides BUSY.
@@ -30,6 +31,7 @@ struct pt_level {
     struct pt_meta *meta;
     u16 i;
     u8 ty;
+    s8 root;                 /* the root that it is, -1: the table above asked for it, or a tree that was dropped */
     bool down, failed;       /* failed: on its way down because of an entry, or for want of memory */
     bool held;               /* entry i has its reference already and waits to be joined to its address space */
 };
@@ -39,12 +41,14 @@ struct pt_root {
     u64 token;               /* pins: for env_batch_failed() */
     s32 rc;
     u8 ty, last;
-    bool pin, down;
+    bool pin, begun;
 };
 
 enum { WORK_IDLE, WORK_RUN, WORK_PARKED, WORK_DONE };
 
 #define PT_BATCH_MAX 32
+/* One way up, and the ways down of the few trees that a hypercall can drop before it lets go. */
+#define PT_DEPTH_MAX 20
 
 struct pt_work {
     u32 state;
@@ -60,12 +64,11 @@ struct pt_work {
 
     /* Of who runs it. */
     u8 n;                    /* roots */
-    u8 next, ty;             /* the next root to begin: of type ty, from next on */
-    u8 cur;                  /* the root at the bottom of the stack */
     u8 depth;
-    s32 rc;                  /* why it failed */
-    struct pt_level at[4];
-    struct pt_root root[PT_BATCH_MAX];
+    bool flushed;            /* for all roots */
+    s32 rc;                  /* why the way up on top failed */
+    struct pt_level at[PT_DEPTH_MAX];
+    struct pt_root root[PT_BATCH_MAX + 1];
 };
 
 /* ENV_BUDGET is what a hypercall may spend before it lets go, in about instructions; spent is an estimate. */
@@ -81,9 +84,6 @@ void pt_work_settle(struct mm_domain *d);
 
 /* Keeps the reference on @f as @ty for the repetition of this hypercall. */
 void pt_work_keep(struct mm_domain *d, struct frame *f, enum frame_type ty);
-
-/* Root @i of the parked item @w has not been begun with. */
-bool pt_root_waits(const struct pt_work *w, unsigned i);
 
 /* For callers that cannot come back: goes on with other items until @env_work()->blocked is free. */
 void pt_work_drain(struct mm_domain *d);

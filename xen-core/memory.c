@@ -2,10 +2,10 @@
 /* Machine memory after boot: the hypervisor's heap of pages, and frames for domains. */
 #include "memory.h"
 
-#include <ck_stack.h>
 #include <xen/errno.h>
 
 #include "arch/asm.h"
+#include "base/page_stack.h"
 #include "boot/boot.h"
 #include "console.h"
 #include "pt.h"
@@ -15,8 +15,7 @@ static struct { u64 start, end; } range[RANGES_MAX];
 static unsigned nr_ranges;
 static u64 free_frames, ram;
 
-/* Free heap pages, linked through their own first bytes.  Lock-free; pop is safe against ABA by its generation. */
-static ck_stack_t heap = CK_STACK_INITIALIZER;
+static page_stack heap = PAGE_STACK_INIT;
 static u64 heap_pages;
 
 #define U64_M2P ((u64 *)M2P_RW_VIRT)
@@ -25,6 +24,8 @@ u64 m2p_get(mfn_t mfn) { return load_relaxed(&U64_M2P[mfn.v]); }
 
 void dom_add_free_range(u64 start_mfn, u64 end_mfn)
 {
+    if (!start_mfn)
+        start_mfn = 1;                           /* no domain gets frame 0: as a root it would be the address space "none" */
     if (start_mfn >= end_mfn)
         return;
     if (nr_ranges == RANGES_MAX) {
@@ -60,14 +61,8 @@ void memory_init(void)
     hv_heap_reserve(MIN(free_frames / 512 + 64, free_frames));
 }
 
-void *env_page_alloc(void)
-{
-    ck_stack_entry_t *e = ck_stack_pop_mpmc(&heap);
-
-    return e;
-}
-
-void env_page_free(void *page) { ck_stack_push_upmc(&heap, page); }
+void *env_page_alloc(void) { return page_pop(&heap); }
+void env_page_free(void *page) { page_push(&heap, page); }
 
 void hv_heap_reserve(u64 frames)
 {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Tortures page tables: CPUs update, emulate, pin, unpin, hook, change roots, flush and give frames back, all on a few
- * frames, while their MMUs walk the tables, keep what they may and write to what they can reach.  Impossible is what the
- * MMUs report (mmu.h), and at rest whatever the audit finds. */
+ * frames, while their MMUs walk the tables, keep what they may and write to what they can reach.  Long work is suspended at
+ * random, and gone on with by whoever needs it; some calls are never repeated.  Impossible is what the MMUs report (mmu.h), and
+ * at rest whatever the audit finds. */
 #include <string.h>
-#include <xen/errno.h>
 
 #include "above.h"
 #include "audit.h"
+#include "base/errno.h"
 #include "mmu.h"
+#include "pt_work.h"
 #include "ptwalk.h"
 #include "torture.h"
 
@@ -15,7 +17,7 @@
 #define PER     6                            /* frames a class: data, L1 .. L4 */
 #define FRAMES  (5 * PER)
 
-static struct { mfn_t root; bool kernel; u64 done, good; } __cacheline own[64];
+static struct { mfn_t root; bool kernel; u64 done, good, again; } __cacheline own[64];
 static struct rcu_head limbo[FRAMES];
 static u32 agents_off;
 
@@ -85,19 +87,21 @@ static int pin(u64 *seed)
 
 static int unpin(u64 *seed) { return pt_unpin(&host_dom, MFN(frame_for(pick_level(seed), seed))); }
 
+/* A multicall: it ends early when one of its operations has to be repeated. */
 static int batch(u64 *seed)
 {
+    int rc = 0;
+
     pt_batch_begin();
-    for (unsigned n = 1 + host_below(seed, 6); n > 0; n--) {
+    for (unsigned n = 1 + host_below(seed, 6); n > 0 && rc != -XEN_ERESTART; n--) {
         pt_batch_token(n);
         switch (host_below(seed, 6)) {
-        case 0:  unpin(seed); break;
-        case 1:  set(seed); break;
-        default: pin(seed);
+        case 0:  rc = unpin(seed); break;
+        case 1:  rc = set(seed); break;
+        default: rc = pin(seed);
         }
     }
-    pt_batch_end(&host_dom);
-    return 0;
+    return pt_batch_end(&host_dom);
 }
 
 static void load(unsigned self)
@@ -122,8 +126,8 @@ static int new_root(unsigned self, u64 *seed)
         rc = pt_get_type(&host_dom, new, FT_L4);
     if (rc)
         return rc;
-    if (new.v != MFN_INVALID.v && !kernel)
-        pt_mark_user_root(&host_dom, frame_of(new));
+    if (new.v != MFN_INVALID.v && !kernel && pt_mark_user_root(&host_dom, frame_of(new)))
+        return -XEN_ERESTART;
     own[self].root = new;
     own[self].kernel = kernel;
     load(self);
@@ -183,24 +187,52 @@ static int walk(unsigned self, u64 *seed)
     return pt_walk_table(&host_dom, own[self].root, va, 1 + (int)host_below(seed, 3), &m) ? 0 : -XEN_EINVAL;
 }
 
-static void one(unsigned self, u64 *seed)
+static int operation(unsigned self, u64 *seed)
 {
-    int rc;
-
     switch (host_below(seed, 20)) {
     case 0: case 1: case 2: case 3: case 4: case 5:
-        rc = set(seed);
-        break;
-    case 6: case 7: case 8:  rc = emulate(seed); break;
-    case 9: case 10:         rc = pin(seed); break;
-    case 11: case 12:        rc = unpin(seed); break;
-    case 13:                 rc = batch(seed); break;
-    case 14:                 rc = new_root(self, seed); break;
-    case 15: case 16:        rc = clear(seed); break;
-    case 17:                 rc = host_below(seed, 8) ? walk(self, seed) : release(seed); break;
-    case 18:                 tlb_flush_local(); rc = 0; break;
-    default:                 mmu_step(self, seed, SLOTS); rc = 0;
+        return set(seed);
+    case 6: case 7: case 8:  return emulate(seed);
+    case 9: case 10:         return pin(seed);
+    case 11: case 12:        return unpin(seed);
+    case 13:                 return batch(seed);
+    case 14:                 return new_root(self, seed);
+    case 15: case 16:        return clear(seed);
+    case 17:                 return host_below(seed, 8) ? walk(self, seed) : release(seed);
+    case 18:                 tlb_flush_local(); return 0;
+    default:                 mmu_step(self, seed, SLOTS); return 0;
     }
+}
+
+/* What a hypercall does around its operation.  -XEN_ERESTART: it is to be issued again. */
+static int hypercall(unsigned self, u64 *seed)
+{
+    int rc = -XEN_ERESTART;
+
+    pt_work_start();
+    if (!pt_work_attention() || !pt_work_resume(&host_dom)) {
+        rc = operation(self, seed);
+        if (rc != -XEN_ERESTART && pt_work_attention())
+            pt_work_settle(&host_dom);
+    }
+    tlb_poll();
+    rcu_quiescent();
+    return rc;
+}
+
+static void one(unsigned self, u64 *seed)
+{
+    u64 begun = *seed;
+    int rc = hypercall(self, seed);
+
+    for (unsigned i = host_below(&begun, 10) ? 200 : 0; rc == -XEN_ERESTART && i > 0; i--) {      /* some give up */
+        *seed = begun;
+        host_poll();
+        rc = hypercall(self, seed);
+    }
+    own[self].again += rc == -XEN_ERESTART;
+    if (rc == -XEN_ERESTART)
+        return;
     if (rc && rc != -XEN_EINVAL && rc != -XEN_EAGAIN && rc != -XEN_ENOMEM)
         impossible("an error of no kind", (u64)rc);
     own[self].done++;
@@ -229,6 +261,18 @@ static void at_rest(void)
         impossible("the audit disagrees", a.wrong);
 }
 
+/* No work of this CPU is left, nor any that was in its way. */
+static void finish(void)
+{
+    while (pt_work_attention()) {
+        pt_work_start();
+        if (!pt_work_resume(&host_dom))
+            pt_work_settle(&host_dom);
+        host_poll();
+        rcu_quiescent();
+    }
+}
+
 static void cpu(unsigned self, u64 *seed)
 {
     own[self].root = MFN_INVALID;
@@ -242,17 +286,22 @@ static void cpu(unsigned self, u64 *seed)
         }
     } while (!torture_rest(at_rest));
     /* The end of the domain: nothing may be left. */
+    finish();
     if (own[self].root.v != MFN_INVALID.v) {
         mfn_t old = own[self].root;
 
         own[self].root = MFN_INVALID;
         load(self);
         pt_put_type(&host_dom, old);
+        finish();
     }
     torture_rest(NULL);
     if (!self) {
-        for (u64 m = 0; m < FRAMES; m++)
-            pt_unpin(&host_dom, MFN(m));
+        for (u64 m = 0; m < FRAMES; m++) {
+            while (pt_unpin(&host_dom, MFN(m)) == -XEN_ERESTART)
+                finish();
+            finish();
+        }
         for (u64 m = 0; m < FRAMES; m++)
             if (load_relaxed(&frame_of(MFN(m))->fw) & (FW_T | FW_U | FW_K | FW_BUSY))
                 impossible("references left at the end", load_relaxed(&frame_of(MFN(m))->fw));
@@ -273,16 +322,22 @@ static void agent(u64 *seed)
 int main(int argc, char **argv)
 {
     bool with_agent = !(argc > 3 && !strcmp(argv[3], "no-agent"));
-    u64 done = 0, good = 0;
-    char detail[240];
+    u64 done = 0, good = 0, again = 0;
+    char detail[320];
 
     torture_init(argc, argv, FRAMES, 64);
     pt_phys_mask = 0x0000003ffffff000ull;
+    frame_release(frame_of(MFN(0)));             /* no domain has frame 0 */
+    frame_of(MFN(0))->owner = OWNER_HV;
     host_on_dead = on_dead;
+    host_dom.work = host_works();
+    host_dom.nr_work = torture_cpus;
+    host_preempt = 20;
     torture_run(cpu, with_agent ? agent : NULL);
     for (unsigned c = 0; c < torture_cpus; c++) {
         done += own[c].done;
         good += own[c].good;
+        again += own[c].again;
     }
     if (mmu_bad.writable_table)
         impossible("writable translations of tables", mmu_bad.writable_table);
@@ -290,11 +345,13 @@ int main(int argc, char **argv)
         impossible("writable frames walked as tables", mmu_bad.table_writable);
     if (mmu_bad.wrong_level)
         impossible("tables walked at another level", mmu_bad.wrong_level);
-    if (!good || !stat_sum(STAT_type_down) || (with_agent && !mmu_bad.walks))
+    if (!good || !stat_sum(STAT_type_down) || !stat_sum(STAT_work_parked) || (with_agent && !mmu_bad.walks))
         impossible("nothing happened", good);
-    snprintf(detail, sizeof(detail), "%llu operations (%llu done, %llu ups, %llu retries, %llu shootdowns, %llu deaths), "
+    snprintf(detail, sizeof(detail), "%llu operations (%llu done, %llu given up, %llu ups, %llu retries, %llu parked, %llu taken over, "
+             "%llu shootdowns, %llu deaths), "
              "%llu MMU steps (%llu walks, %llu hits)", (unsigned long long)done, (unsigned long long)good,
-             (unsigned long long)stat_sum(STAT_type_up), (unsigned long long)stat_sum(STAT_pte_cas_retry),
+             (unsigned long long)again, (unsigned long long)stat_sum(STAT_type_up), (unsigned long long)stat_sum(STAT_pte_cas_retry),
+             (unsigned long long)stat_sum(STAT_work_parked), (unsigned long long)stat_sum(STAT_work_taken_over),
              (unsigned long long)stat_sum(STAT_tlb_shootdown), (unsigned long long)host_dead, (unsigned long long)mmu_bad.steps,
              (unsigned long long)mmu_bad.walks, (unsigned long long)mmu_bad.hits);
     return torture_end(detail);

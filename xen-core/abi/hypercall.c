@@ -111,6 +111,10 @@ static long hc_multicall(u64 list, u64 count, u64 a3, u64 a4, u64 a5)
             break;
         }
         tlb_poll();
+        if (unlikely(pt_work_attention())) {             /* a call that failed may have left something to finish */
+            rc = hypercall_again(at + 64, count - i - 1, 0);
+            break;
+        }
     }
     if (unlikely(pt_batch_end(mm)) && !rc)
         rc = hypercall_again(list + count * 64, 0, 0);
