@@ -260,7 +260,7 @@ static inline __attribute__((always_inline)) bool want_emul(u64 old, u64 *new, v
 int pt_emulate(struct mm_domain *d, struct frame *tf, unsigned off, const struct pte_insn *insn, void *regs)
 {
     struct emul_ctx c = { insn, regs, off & 7, 0 };
-    u64 *slot = (u64 *)((char *)frame_map(tf) + (off & ~7u)), was;
+    u64 *slot = (u64 *)((char *)frame_map(tf) + (off & ~7u)), was = 0;
     int rc = update(d, tf, slot, 1, want_emul, &c, &was);
 
     if (rc)

@@ -12,7 +12,7 @@
 #include "env.h"
 #include "mmu.h"
 
-enum { DATA_A, DATA_B, X, L2_A, L2_B, L3_A, L3_B, L4_A, L4_B, L1_M, FRAMES = 16 };
+enum { DATA_A = 1, DATA_B, X, L2_A, L2_B, L3_A, L3_B, L4_A, L4_B, L1_M, FRAMES = 17 };     /* no domain has frame 0 */
 #define P  PTE_P
 #define RW PTE_RW
 #define VA(l4, l3, l2, l1) ((u64)(l4) << 39 | (u64)(l3) << 30 | (u64)(l2) << 21 | (u64)(l1) << 12)
