@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The guest's init: runs what the kernel command line asks for, prints results as lines that begin with "PT" (see
 # ptbench.h; stress/benchlib/console.py reads them), and powers off.
-#   ptbench.run=A:B      workloads: dbench, forkexec, micro, pte, idle (none); without it an interactive shell
+#   ptbench.run=A:B      workloads: dbench, forkexec, micro, pte, storm (until a line is typed), idle (none); without it an interactive shell
 #   ptbench.secs=S       seconds of each part of forkexec, and of each dbench run
 #   ptbench.clients=N:M  client counts of dbench; forkexec has one client a vCPU
 #   ptbench.marks=1      the host reads the hypervisor's counters at marks
@@ -60,6 +60,7 @@ for work in $(echo "$run" | tr : ' '); do
     forkexec) ptfork "$(nproc)" "$secs" || echo "PTFAIL forkexec exit $?" ;;
     micro) ptmicro || echo "PTFAIL micro exit $?" ;;
     pte) ptpte || echo "PTFAIL pte exit $?" ;;
+    storm) ptstorm "$(nproc)" || echo "PTFAIL storm exit $?" ;;
     idle) ;;
     *) echo "PTFAIL $work is no workload" ;;
     esac
