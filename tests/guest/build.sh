@@ -7,7 +7,7 @@ root=$(cd "$here/../.." && pwd)
 out=$(realpath -m "${1:-$root/build/tests/guest.elf}")
 # Tests run in this order: the second vCPU starts in t_vcpu.
 tests="t_hypercall.c t_vcpu.c t_trap.c t_privop.c t_iret.c t_user.c t_event.c t_ipi.c t_desc.c t_pt.c t_ptlive.c t_emul.c t_open.c
-       t_race.c t_race_tables.c t_xsa.c t_xsa_frames.c t_audit.c t_crash.c"
+       t_race.c t_race_tables.c t_work.c t_xsa.c t_xsa_frames.c t_audit.c t_crash.c"
 mkdir -p "$(dirname "$out")"
 cd "$here"
 case $(${CC:-gcc} --version) in

@@ -62,6 +62,7 @@ struct cpu {
     u64 trap_frame_end;                     /* first byte above its frame on the stack */
     u32 traps;                              /* how many there were */
     u32 upcalls;
+    u64 upcall_ns;                              /* when the last one came */
     struct regs upcall;                     /* the frame of the last one */
     void (*work)(void *);                   /* vCPUs other than 0: what to run now */
     void *work_arg;

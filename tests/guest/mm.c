@@ -2,7 +2,7 @@
 /* The guest's memory: a pool of pages, p2m and M2P, and shorthand for the page-table hypercalls. */
 #include "guest.h"
 
-#define POOL 192
+#define POOL 400
 
 static char pool[POOL][PAGE] __attribute__((aligned(PAGE)));
 static void *free_page[POOL];

@@ -49,7 +49,7 @@ CRASHES = [
     ("ptwr_bad_entry_other", "entry that is not acceptable", "ptwr"),
 ]
 # What is worth repeating with more than two vCPUs: the tests, and the crashes and ends.
-MANY_TESTS = "only=xsa*:race*:ptwr*:open*:audit*"
+MANY_TESTS = "only=xsa*:race*:ptwr*:open*:audit*:work*"
 MANY_ENDS = {"crash_of_two", "crash_of_vcpu1", "crash_while_busy", "end_while_busy", "ptwr_bad_entry_other",
              "ptwr_ed80a0a1_end_while_open"}
 
@@ -65,7 +65,8 @@ class Boot:
 
     def __init__(self, opt, mode, vcpus, guest_args, log):
         options = "console=com1 com1=115200,8n1 dom0_max_vcpus=%d stats=json check=full pt_update=%s" % (vcpus, mode)
-        cmd = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(opt.cpus or vcpus),
+        accel = ["tcg,thread=single", "-icount", "shift=0,sleep=off"] if getattr(opt, "icount", False) else ["tcg,thread=multi"]
+        cmd = ["qemu-system-x86_64", "-accel", *accel, "-cpu", "max", "-smp", str(opt.cpus or vcpus),
                "-m", "512M", "-nographic", "-no-reboot", "-nic", "none", "-kernel", opt.image, "-append", options,
                "-initrd", "%s %s" % (opt.guest, guest_args)]
         start = time.time()
@@ -211,6 +212,11 @@ def main():
     if not opt.no_build:
         subprocess.run([os.path.join(HERE, "build.sh"), opt.guest], check=True)
     res = Results()
+    if not opt.args and not opt.only:
+        opt.icount, opt.args = True, "icount=1 only=work_interrupted:work_latency"      # how late an interrupt can come, in instructions
+        for mode in opt.modes.split(","):
+            run_tests(opt, mode, 1, res)
+        opt.icount, opt.args = False, ""
     for vcpus in map(int, opt.vcpus.split(",")):
         for mode in opt.modes.split(","):
             if not opt.only:

@@ -36,6 +36,7 @@ static void take_events(struct cpu *c)
     u64 sel;
 
     c->upcalls++;
+    c->upcall_ns = now_ns();
     __atomic_store_n(&c->info->evtchn_upcall_pending, 0, __ATOMIC_SEQ_CST);
     sel = __atomic_exchange_n(&c->info->evtchn_pending_sel, 0, __ATOMIC_SEQ_CST);
     for (unsigned w = 0; w < 64; w++) {
