@@ -21,6 +21,11 @@ part() {                               # part NAME COMMAND...: runs it, shows it
 part "unit tests" tests/unit/run.sh
 [ ! -x tests/lint/lint.sh ] || part "lints" tests/lint/lint.sh
 part "the inactive mode leaves no trace" python3 tests/boot/notrace.py
+part "models" make -s --no-print-directory model
+part "controlled interleaving, short" make -s --no-print-directory mc QUICK=1
+part "mutants, some" make -s --no-print-directory mutants QUICK=1
+part "torture, short" make -s --no-print-directory stress SECONDS=12
+part "fuzzing, short" make -s --no-print-directory fuzz SECONDS=10
 part "test guest" python3 tests/guest/run.py
 part "boots" python3 tests/boot/boot.py
 echo "$passed passed, $failed failed"

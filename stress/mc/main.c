@@ -298,9 +298,10 @@ static int run_jobs(unsigned jobs)
         sum.violations += shared[j].violations;
     }
     s = (double)(t1.tv_sec - t0.tv_sec) + 1e-9 * (double)(t1.tv_nsec - t0.tv_nsec);
-    printf("mc: %llu scenarios, %llu runs, %llu steps, %.1f M steps/s, %llu violations\n",
-           (unsigned long long)sum.scenarios, (unsigned long long)sum.runs, (unsigned long long)sum.steps,
-           (double)sum.steps / s / 1e6, (unsigned long long)sum.violations);
+    printf("%s mc: %llu scenarios, %llu runs, %llu steps, %.1f M steps/s, %llu violations\n",
+           sum.violations ? "FAIL" : "PASS", (unsigned long long)sum.scenarios, (unsigned long long)sum.runs,
+           (unsigned long long)sum.steps, (double)sum.steps / s / 1e6, (unsigned long long)sum.violations);
+    puts(sum.violations ? "0 passed, 1 failed" : "1 passed, 0 failed");
     return sum.violations ? 1 : 0;
 }
 

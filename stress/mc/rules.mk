@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # The controlled-interleaving checker (stress/mc/README.md).  QUICK=1: the short forms.
-MC_ARGS  := $(if $(QUICK),--steps 20000000 --dfs 300 --pct 200,--steps 300000000 --dfs 6000 --pct 2000)
+MC_ARGS  := $(if $(QUICK),--steps 100000000 --dfs 1000 --pct 300,--steps 2000000000 --dfs 6000 --pct 2000)
 MC_SEED  ?= 1
 
 .PHONY: mc mc-build mutants
