@@ -4,7 +4,7 @@
 
 #include "emulate/op.h"
 
-u64 pt_phys_mask;
+u64 pt_phys_mask, pt_l1tf_limit;
 u64 pt_hv_slots[16];
 
 static inline struct frame *ram_frame(mfn_t m)
@@ -147,6 +147,8 @@ int update(struct mm_domain *d, struct frame *tf, u64 *slot, int level, want_fn 
             *was = old;
             return 0;
         }
+        if (pte_l1tf(new))
+            return -XEN_EINVAL;
         new = pte_adjust(new, level);
         same = same_refs(old, new, level) || !(new & PTE_P);
         if (!same) {

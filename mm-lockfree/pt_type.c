@@ -82,8 +82,13 @@ int pt_scan_l1(struct mm_domain *d, struct frame *f, unsigned *at)
         u64 e = load_relaxed(&pte[i]), n;
         int rc;
 
-        if (!(e & PTE_P))
+        if (!(e & PTE_P)) {
+            if (pte_l1tf(e)) {
+                *at = i;
+                return -XEN_EINVAL;
+            }
             continue;
+        }
         n = pte_adjust(e, 1);
         rc = pt_get_l1e(d, n);
         if (rc) {

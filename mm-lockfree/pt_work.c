@@ -158,13 +158,17 @@ static int step_up(struct mm_domain *d, struct pt_work *w)
     }
     end = level == 4 && lv->i < PT_HV_FIRST ? PT_HV_FIRST : PT_ENTRIES;
     first = lv->i;
-    for (e = 0; first < end && !((e = load_relaxed(&pte[first])) & PTE_P); first++)
+    for (e = 0; first < end && !((e = load_relaxed(&pte[first])) & PTE_P) && !pte_l1tf(e); first++)
         ;
     pt_charge(COST_ENTRY + (first - lv->i) * COST_EMPTY);
     lv->i = (u16)first;
     if (first == end) {
         if (end == PT_ENTRIES)
             end_up(w);
+        return MORE;
+    }
+    if (!(e & PTE_P)) {
+        refuse(w, -XEN_EINVAL);
         return MORE;
     }
     n = pte_adjust(e, level);

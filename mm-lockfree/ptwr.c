@@ -89,16 +89,15 @@ static bool revalidate(struct mm_domain *d, struct ptwr_slot *s, u32 *changed)
             continue;
         (*changed)++;
         adj = pte_adjust(new, 1);
+        if (pte_l1tf(new))
+            goto refuse;
         if ((adj & PTE_P) && !((old & PTE_P) && !((old ^ adj) & (PTE_P | PTE_RW | PTE_CACHE | PTE_MFN_MASK)))) {
             int rc;
 
             while ((rc = pt_get_l1e(d, adj)) == -XEN_ERESTART)
                 pt_work_drain(d);               /* a table on its way down becomes writable */
-            if (rc) {
-                for (; i < PT_ENTRIES; i++)
-                    store_relaxed(&pte[i], s->snapshot[i]);
-                return false;
-            }
+            if (rc)
+                goto refuse;
             if (old & PTE_P)
                 pt_put_l1e(d, old, user);
         } else if (!(adj & PTE_P) && (old & PTE_P)) {
@@ -106,6 +105,12 @@ static bool revalidate(struct mm_domain *d, struct ptwr_slot *s, u32 *changed)
         }
         if (adj != new)
             store_relaxed(&pte[i], adj);
+        continue;
+
+refuse:
+        for (; i < PT_ENTRIES; i++)
+            store_relaxed(&pte[i], s->snapshot[i]);
+        return false;
     }
     return true;
 }

@@ -8,7 +8,7 @@
 #include "pt_string.h"
 #include "vsnprintf.h"
 
-bool opt_smep = true, opt_smap = true, opt_noreboot, opt_stats_json, opt_ptwr, opt_check;
+bool opt_smep = true, opt_smap = true, opt_noreboot, opt_stats_json, opt_ptwr, opt_check, opt_pv_l1tf;
 u32 opt_maxcpus = NR_CPUS, opt_dom0_max_vcpus, opt_loglvl = 2;
 const char *opt_dom0_mem;
 u16 opt_com1_port = 0x3f8;
@@ -182,6 +182,7 @@ static const struct param {
     { "pt_update", set_mode, &opt_ptwr },
     { "stats", set_stats, &opt_stats_json },
     { "check", set_check, &opt_check },
+    { "pv-l1tf", set_bool, &opt_pv_l1tf },
 };
 
 /* The first pass over the command line sets up the console; only the second, with the console there, complains. */

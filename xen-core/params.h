@@ -5,7 +5,7 @@
 
 #include "base/types.h"
 
-extern bool opt_smep, opt_smap, opt_noreboot, opt_stats_json, opt_ptwr, opt_check;
+extern bool opt_smep, opt_smap, opt_noreboot, opt_stats_json, opt_ptwr, opt_check, opt_pv_l1tf;
 extern u32 opt_maxcpus, opt_dom0_max_vcpus;      /* 0: not given (dom0) */
 extern u32 opt_loglvl;
 extern const char *opt_dom0_mem;                 /* as given; NULL: not given */

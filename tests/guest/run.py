@@ -65,6 +65,8 @@ class Boot:
 
     def __init__(self, opt, mode, vcpus, guest_args, log):
         options = "console=com1 com1=115200,8n1 dom0_max_vcpus=%d stats=json check=full pt_update=%s" % (vcpus, mode)
+        if getattr(opt, "icount", False):
+            options += " pv-l1tf"
         accel = ["tcg,thread=single", "-icount", "shift=0,sleep=off"] if getattr(opt, "icount", False) else ["tcg,thread=multi"]
         cmd = ["qemu-system-x86_64", "-accel", *accel, "-cpu", "max", "-smp", str(opt.cpus or vcpus),
                "-m", "512M", "-nographic", "-no-reboot", "-nic", "none", "-kernel", opt.image, "-append", options,
@@ -213,7 +215,7 @@ def main():
         subprocess.run([os.path.join(HERE, "build.sh"), opt.guest], check=True)
     res = Results()
     if not opt.args and not opt.only:
-        opt.icount, opt.args = True, "icount=1 only=work_interrupted:work_latency"      # how late an interrupt can come, in instructions
+        opt.icount, opt.args = True, "icount=1 l1tf=1 only=work_interrupted:work_latency:xsa273*"    # an interrupt's delay in instructions
         for mode in opt.modes.split(","):
             run_tests(opt, mode, 1, res)
         opt.icount, opt.args = False, ""

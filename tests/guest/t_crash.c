@@ -218,7 +218,7 @@ static void ptwr_bad_entry_other(void)
     vcpu1_run(probe, NULL);
     for (u64 t0 = now_ns(); now_ns() < t0 + 5000000; )
         pause_();
-    while (!try_write(&t[3], pte(foreign_mfn(0), P | RW | US)))
+    while (try_write(&t[3], pte(foreign_mfn(0), P | RW | US)))
         ;                                       /* a write that is emulated is refused at once; one to an open table counts */
     for (u64 t0 = now_ns(); now_ns() < t0 + 1000000000; )
         pause_();

@@ -428,6 +428,44 @@ static void test_types_exclude(void)
     host_stop();
 }
 
+/* XSA-273: an entry that is not present names no memory, whichever way it comes; below the limit only, and not when it is 0. */
+static void test_l1tf_xsa273(void)
+{
+    static const u64 of_level[] = { L1_A, L2_A, L3_A, L4_A };
+    u64 regs[24] = { 0 }, bad = entry(DATA_B, 0x42);
+    struct pte_insn mov = { .len = 4, .op = PTE_OP_MOV, .size = 8, .reg = REGS_RBX };
+
+    for (int level = 1; level <= 4; level++) {
+        enum frame_type ty = (enum frame_type)(FT_L1 + level - 1);
+        u64 t = of_level[level - 1];
+
+        fresh();
+        pt_l1tf_limit = (u64)FRAMES << PAGE_SHIFT;
+        CU_ASSERT_TRUE(pins(t, ty));
+        CU_ASSERT_EQUAL(pt_set(&host_dom, fr(t), 9, level, bad, PT_NORMAL), -XEN_EINVAL);
+        CU_ASSERT_EQUAL(pt_set(&host_dom, fr(t), 9, level, bad, PT_PRESERVE_AD), -XEN_EINVAL);
+        CU_ASSERT_EQUAL(table(t)[9], 0);
+        CU_ASSERT_EQUAL(pt_set(&host_dom, fr(t), 9, level, entry(FRAMES, 0x42), PT_NORMAL), 0);
+        CU_ASSERT_EQUAL(pt_set(&host_dom, fr(t), 9, level, 0x42, PT_NORMAL), 0);
+        if (level == 1) {
+            regs[REGS_RBX / 8] = bad;
+            CU_ASSERT_EQUAL(pt_emulate(&host_dom, fr(t), 72, &mov, regs), -XEN_EINVAL);
+        }
+        CU_ASSERT_EQUAL(pt_unpin(&host_dom, MFN(t)), 0);
+        for (unsigned at = 0; at < 512; at += 511) {
+            table(t)[at] = bad;
+            CU_ASSERT_EQUAL(pt_pin(&host_dom, MFN(t), ty), -XEN_EINVAL);
+            table(t)[at] = 0;
+        }
+        CU_ASSERT_TRUE(sound());
+        pt_l1tf_limit = 0;
+        table(t)[0] = bad;
+        CU_ASSERT_TRUE(pins(t, ty));
+        host_stop();
+    }
+    fresh();
+}
+
 /* XSA-252: giving a pinned table back takes ALLOC only; it stays a table until it is unpinned, and dies then. */
 static void test_release_pinned_xsa252(void)
 {
@@ -544,6 +582,7 @@ int main(void)
     CU_ADD_TEST(suite, test_pin_refused);
     CU_ADD_TEST(suite, test_types_exclude);
     CU_ADD_TEST(suite, test_release_pinned_xsa252);
+    CU_ADD_TEST(suite, test_l1tf_xsa273);
     CU_ADD_TEST(suite, test_limits);
     CU_ADD_TEST(suite, test_no_memory);
     CU_ADD_TEST(suite, test_back_pointer);

@@ -6,6 +6,7 @@
 #include "boot/boot.h"
 #include "boot/boot_internal.h"
 #include "console.h"
+#include "params.h"
 #include "pt.h"
 #include "pt_string.h"
 
@@ -107,6 +108,8 @@ void mmu_setup(void)
 {
     max_mfn = boot_info.max_mfn;
     pt_phys_mask = ((1ull << cpu_caps.phys_bits) - 1) & PTE_MFN_MASK;
+    if (opt_pv_l1tf)
+        pt_l1tf_limit = max_mfn << PAGE_SHIFT;  /* there is nothing above it that a cache could hold */
     hv_l4 = boot_alloc(PAGE_SIZE, PAGE_SIZE);
     for (unsigned i = HV_L4_FIRST; i <= HV_L4_LAST; i++)
         hv_l4[i] = to_phys(boot_alloc(PAGE_SIZE, PAGE_SIZE)) | PTE_P | PTE_RW | PTE_A | (i == 256 ? PTE_US : 0);
