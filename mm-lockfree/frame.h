@@ -32,7 +32,7 @@
 
 struct frame {
     u64 fw;        /* the state word */
-    u32 owner;     /* domid + 1, or OWNER_*; changes only while DEAD and a grace period later */
+    u32 owner;     /* domid + 1, or OWNER_*; changes only while DEAD: cleared first, given anew a grace period later */
     u32 hint;      /* advisory, for hot-frame counting */
     u64 stamp;     /* TSC when T last reached 0; written under BUSY or DEAD only */
     u64 meta;      /* valid table: struct pt_meta *; idle after a table: its address space (see pt.h);

@@ -110,6 +110,9 @@ static enum joined join(struct frame *f, int level, u64 as, bool user)
 
         if (!(e & PTE_P) || (level == 4 && i >= PT_HV_FIRST && i <= PT_HV_LAST))
             continue;
+        /* Nobody holds @f for us: it may be a page of the guest's by now, and hold anything. */
+        if (unlikely(pte_mfn(e).v >= max_mfn) || load_relaxed(&frame_of(pte_mfn(e))->owner) != load_relaxed(&f->owner))
+            continue;
         pt_charge(100);
         tlb_poll();
         r = join(frame_of(pte_mfn(e)), level - 1, now.as, now.user);

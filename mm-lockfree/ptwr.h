@@ -7,14 +7,15 @@
  *
  * Unhooking takes the user bit out of the L2 entry, not the present bit as Xen did: Xen's own Linux knew that a present
  * bit may be missing for a while, today's takes such an entry for a bad one and clears it.  Without the user bit
- * nothing at CPL 3 gets through the entry; the hypervisor would, and therefore closes the tables first.
+ * nothing at CPL 3 gets through the entry; the hypervisor would, and therefore closes the tables first.  An open table may
+ * hold global entries, which the hypervisor's speculation could cache: CR4.PGE stays off in this mode (cpu_setup.c).
  *
  * State       per domain two slots, ACTIVE (the table hangs in the address space that faulted) and INACTIVE.  An open
  *             table's frame is BUSY, !VALID, TY=L1 with its counts unchanged: every lock-free path backs off.
  * Roles       every function here holds the domain's lock, the only lock on a page-table path; it exists in this mode
  *             only.  While it is waited for, the CPU serves its TLB inbox.
  * Commits at  open: the CAS that sets BUSY.  close: the CAS that sets VALID.
- * Pairs       W1: L2 entry cleared -> all CPUs flushed -> mapping made writable; W2: mapping made read-only -> all CPUs
+ * Pairs       W1: user bit of the L2 entry cleared -> all CPUs flushed -> mapping made writable; W2: mapping made read-only -> all CPUs
  *             flushed -> entries compared.
  *             W3: accessors raised (locked) -> opening and slots read, vs. opening set (locked) -> accessors read.
  *             W4: opening set -> hook changed -> slot stored -> opening cleared, vs. fault looked at -> opening read -> slots
@@ -31,7 +32,6 @@ struct ptwr_slot {
     u64 *map_pte;              /* the entry that maps it, now writable */
     struct frame *map_table;   /* the L1 in which that entry is */
     u64 *hook;                 /* the L2 entry it hung in; NULL: it hung nowhere */
-    u64 hook_pte;              /* what that entry was */
     u32 prev_changed;          /* entries that the last batch in this slot changed */
     u64 *snapshot;             /* a page */
 };

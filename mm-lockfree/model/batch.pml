@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Collected pins (pt_batch.c): two CPUs pin two L1s and two L2s that name them, in any order within one batch each; a parked frame
+/* Collected pins (pt_work.c): two CPUs pin two L1s and two L2s that name them, in any order within one batch each; a parked frame
  * stays BUSY until its CPU commits.  Nobody may wait for ever, and no page is validated that somebody can still write.
  *
  * run: clean
@@ -45,13 +45,13 @@ inline try(f) {
     }
 }
 
-/* pt_up() of an L1 whose translations are gone. */
+/* up_leaf() of an L1 whose translations are gone. */
 inline validate_l1(f) {
     assert(!TW(0, f) && !TW(1, f));
     atomic { busy[f] = 0; valid[f] = 1 }
 }
 
-/* get_t_wait() and pt_up() of the child of L2 @f; then @f is published.  The batch is empty here. */
+/* get_t_wait() and up_leaf() of the child of L2 @f; then @f is published.  The batch is empty here. */
 inline validate_l2(f) {
     assert(!TW(0, f) && !TW(1, f));
     do

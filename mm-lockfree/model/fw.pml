@@ -58,7 +58,7 @@ inline needs_flush() {
     }
 }
 
-/* frame_get_t() and pt_up().  ok: the reference is held. */
+/* frame_get_t() and up_leaf().  ok: the reference is held. */
 inline get(t) {
     want = t; ok = 0;
 #ifdef BUG_FLUSH
@@ -105,7 +105,7 @@ inline get(t) {
     atomic { last = 0; need = 0; want = 0 }
 }
 
-/* frame_put_t() and down(). */
+/* frame_put_t() and pt_put_type(). */
 inline put() {
 #ifdef BUG_STAMP
     do

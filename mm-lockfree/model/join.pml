@@ -50,7 +50,7 @@ inline join_l1(mark) {
 #endif
 }
 
-/* The L1's reference: frame_get_t(), pt_up(). */
+/* The L1's reference: frame_get_t(), up_leaf(). */
 inline get_l1() {
     if
     :: atomic { w -> ok = 0 }
@@ -69,7 +69,7 @@ inline get_l1() {
     fi
 }
 
-/* pt_put_type(), down(). */
+/* pt_put_type(). */
 inline put_l1() {
     atomic { assert(T > 0 && !busy); if :: T > 1 -> T-- :: else -> T = 0; busy = 1; valid = 0; up = 1 fi };
     if

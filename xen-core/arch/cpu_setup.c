@@ -143,7 +143,7 @@ void cpu_setup(unsigned cpu)
     __asm__ volatile("ltr %w0" :: "r"(TSS_SEL));
     __asm__ volatile("lldt %w0" :: "r"(0));
 
-    if (cpu_caps.pge)
+    if (cpu_caps.pge && !opt_ptwr)                /* see ptwr.h */
         cr4 |= CR4_PGE;
     if (cpu_caps.fsgsbase)
         cr4 |= CR4_FSGSBASE;
