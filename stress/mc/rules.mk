@@ -12,4 +12,4 @@ mc: mc-build
 	@$(BUILD)/mc/mc --seed $(MC_SEED) --jobs 2 $(MC_ARGS)
 
 mutants: mc-build
-	@CC="$(CC)" python3 stress/mc/mutants.py $(if $(QUICK),--every 9 --steps 60000000)
+	@CC="$(CC)" python3 stress/mc/mutants.py $(if $(QUICK),--every 9)

@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 
     torture_init(argc, argv, PAGES, 0);
     torture_run(cpu, NULL);
-    if (!taken || (torture_cpus > 3 && !empty))
+    if (!taken)
         impossible("nothing happened", taken);
     snprintf(detail, sizeof(detail), "%llu pages taken, %llu times none was left", (unsigned long long)taken,
              (unsigned long long)empty);
