@@ -18,7 +18,7 @@
  * Pairs       F1: entry removed (locked) -> stamp stored -> BUSY cleared (CAS), seen by the CAS into
  *             up(t) -> stamp loaded.  F2: scan and fix-ups -> VALID (CAS), seen by k_enter (CAS).
  * Reclaim     a dead frame passes a grace period before it gets another owner.
- * Progress    lock-free, except that who needs a frame that is BUSY waits for that type change, which is
+ * Progress    lock-free, except that who needs a frame that is BUSY waits for that type change, or comes back if it is SUSP; it is
  *             bounded and never waits for a lower level's user (levels strictly decrease).
  * Tested by   tests/unit/test_frame.c, tests/guest */
 #ifndef PT_FRAME_H

@@ -16,6 +16,9 @@ void pt_put_entry(struct mm_domain *d, u64 e, int level, bool user);
 void pt_hang(mfn_t l1, mfn_t l2, unsigned idx);
 void pt_unhang(mfn_t l1, mfn_t l2, unsigned idx);
 
+/* About what the steps of long work cost, in instructions; for pt_charge(). */
+enum { COST_EMPTY = 6, COST_ENTRY = 150, COST_L1 = 20000, COST_FLUSH = 4000 };
+
 /* Pieces of a type change, the frame being claimed (BUSY) -------------------------------------------------- */
 
 #define PT_HV_FIRST 256u         /* the hypervisor's slots of a root */

@@ -136,7 +136,7 @@ static int up_leaf(struct mm_domain *d, struct frame *f, enum frame_type ty, enu
     int rc;
 
     if (pt_flush_for(f, last, ty))
-        pt_charge(4000);
+        pt_charge(COST_FLUSH);
     if (!is_table(ty)) {
         store_relaxed(&f->meta, 0);
         if (ty == FT_SEG && !pt_segdesc_ok(frame_map(f))) {
@@ -151,7 +151,7 @@ static int up_leaf(struct mm_domain *d, struct frame *f, enum frame_type ty, enu
         pt_forget(f);
         return -XEN_ENOMEM;
     }
-    pt_charge(20000);
+    pt_charge(COST_L1);
     rc = pt_scan_l1(d, f, &i);
     if (rc) {
         pt_drop_l1(d, f, i, true);
@@ -259,7 +259,7 @@ void pt_put_type(struct mm_domain *d, mfn_t mfn)
         struct pt_meta *meta = pt_meta(f);
 
         frame_drain_k(f);
-        pt_charge(20000);
+        pt_charge(COST_L1);
         pt_drop_l1(d, f, PT_ENTRIES, load_relaxed(&meta->user));
         pt_down_done(f, meta);
     } else if (frame_down_done(f, ty == FT_W ? load_relaxed(&f->meta) : AS_ANY)) {

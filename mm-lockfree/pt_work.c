@@ -2,9 +2,6 @@
 /* Work items; described in pt_work.h. */
 #include "pt_internal.h"
 
-/* About what the steps cost, in instructions. */
-enum { COST_EMPTY = 6, COST_ENTRY = 150, COST_L1 = 20000, COST_FLUSH = 4000 };
-
 static int level_of(unsigned ty) { return (int)ty - FT_L1 + 1; }
 static struct pt_level *top(struct pt_work *w) { return &w->at[w->depth - 1]; }
 
@@ -21,7 +18,7 @@ static struct pt_marks marks_of(const struct pt_level *lv, unsigned i)
     return pt_marks_below(m, level_of(lv->ty), i);
 }
 
-/* The way up of which @rc is the end was for root @root, or for the table on top, which fails too. */
+/* A way up ends with @rc.  It was for root @root; or, -1, for an entry of the table on top, which goes down from where it is. */
 static void failed(struct pt_work *w, int root, int rc)
 {
     if (root >= 0) {
@@ -87,13 +84,6 @@ static void end_down(struct pt_work *w)
     failed(w, lv->root, w->rc);
 }
 
-/* The table on top is no good: it goes down from where it is. */
-static void refuse(struct pt_work *w, int rc)
-{
-    w->rc = rc;
-    top(w)->failed = top(w)->down = true;
-}
-
 /* Steps ------------------------------------------------------------------------------------------------------- */
 
 static int step_up_l1(struct mm_domain *d, struct pt_work *w)
@@ -107,7 +97,7 @@ static int step_up_l1(struct mm_domain *d, struct pt_work *w)
     if (rc == -XEN_ERESTART)
         return rc;
     if (rc)
-        refuse(w, rc);
+        failed(w, -1, rc);
     else
         end_up(w);
     return MORE;
@@ -136,7 +126,7 @@ static int acquire(struct mm_domain *d, struct pt_work *w, u64 e)
         cpu_relax();
         return MORE;
     default:
-        refuse(w, -XEN_EINVAL);
+        failed(w, -1, -XEN_EINVAL);
         return MORE;
     }
 }
@@ -168,7 +158,7 @@ static int step_up(struct mm_domain *d, struct pt_work *w)
         return MORE;
     }
     if (!(e & PTE_P)) {
-        refuse(w, -XEN_EINVAL);
+        failed(w, -1, -XEN_EINVAL);
         return MORE;
     }
     n = pte_adjust(e, level);

@@ -20,7 +20,7 @@
  * Reclaim     an item lives as long as its vCPU.
  * Progress    a parked item advances whenever its owner or somebody who needs one of its frames makes a hypercall.  An item
  *             waits only for frames of lower levels than its own.
- * Tested by   tests/unit/test_work.c, stress/mc, tests/guest */
+ * Tested by   tests/unit/test_work.c, stress/mc, stress/torture/pt.c, tests/guest/t_work.c */
 #ifndef PT_WORK_H
 #define PT_WORK_H
 
@@ -75,8 +75,9 @@ struct pt_work {
 static inline void pt_charge(unsigned n) { env_work()->spent += n; }
 static inline bool pt_spent(void) { return unlikely(env_work()->spent > ENV_BUDGET) || env_preempt(); }
 
-/* The bounds of a hypercall.  begin: goes on with what is parked or in the way.  0, or -ERESTART: not now, again later.
- * end: drops what was kept for a repetition that did not come.  Own CPU, interrupts off, nothing held. */
+/* The bounds of a hypercall.  start: a new budget.  resume, where there is attention: goes on with what is parked or in the
+ * way.  0, or -ERESTART: not done yet, again later.  settle, at an end that is no -ERESTART: drops what was kept for a
+ * repetition that did not come.  Own CPU, interrupts off, nothing held. */
 static inline void pt_work_start(void) { env_work()->spent = 0; }
 static inline bool pt_work_attention(void) { return unlikely(env_work()->attention); }
 int pt_work_resume(struct mm_domain *d);

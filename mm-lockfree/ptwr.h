@@ -20,7 +20,9 @@
  *             W3: accessors raised (locked) -> opening and slots read, vs. opening set (locked) -> accessors read.
  *             W4: opening set -> hook changed -> slot stored -> opening cleared, vs. fault looked at -> opening read -> slots
  *             read: a fault that lay under a table just being unhooked finds one of them set.
- * Progress    blocking: one operation of a domain at a time. */
+ * Reclaim     slots and snapshots live as long as the domain; an open table's frame is BUSY, hence alive.
+ * Progress    blocking: one operation of a domain at a time.
+ * Tested by   stress/mc (ptwr-*), tests/guest/t_open.c, t_xsa.c */
 #ifndef PT_PTWR_H
 #define PT_PTWR_H
 

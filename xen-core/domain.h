@@ -3,9 +3,9 @@
 #ifndef PT_DOMAIN_H
 #define PT_DOMAIN_H
 
+#include "base/errno.h"
 #include "base/types.h"
 
-#include "base/errno.h"
 #include <xen/xen.h>
 #include <xen/event_channel.h>
 #include <xen/sched.h>
